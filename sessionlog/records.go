@@ -1,0 +1,161 @@
+package sessionlog
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// Types of our own events (architecture, "What is kept"). Each is ignorable, explains a fact that the format has no
+// place for, and is written in the same append as that fact. The folds of the format skip them.
+const (
+	TypeRoot      = "parley/root"
+	TypeWait      = "parley/wait"
+	TypeSettled   = "parley/settled"
+	TypeDelivered = "parley/delivered"
+	TypeEffect    = "parley/effect"
+	TypeCard      = "parley/card"
+)
+
+// RootRecord names the one agent instance that may speak for the session.
+type RootRecord struct {
+	RootID string `json:"rootId"`
+	Owner  string `json:"owner,omitempty"` // the session that owns this agent; empty for a root
+}
+
+// Event returns the record as parley/root, not yet stamped.
+func (r RootRecord) Event() Event {
+	d := appendString([]byte(`{"rootId":`), r.RootID)
+	return Event{Type: TypeRoot, Data: append(appendField(d, "owner", r.Owner), '}')}.Ours()
+}
+
+// DecodeRoot reads parley/root. The error is a *CorruptError.
+func DecodeRoot(ev Event) (RootRecord, error) {
+	f := fieldsOf(ev, TypeRoot)
+	r := RootRecord{RootID: f.required("rootId"), Owner: f.text("owner")}
+	return r, f.err
+}
+
+// WaitRecord says that a foreground wait was opened for a question call.
+type WaitRecord struct {
+	CallID     string `json:"callId"`
+	Attempt    string `json:"attempt"`             // the asker's id of this attempt; a repeat names the same
+	DeadlineMS *int64 `json:"deadlineMs"`          // wall clock, epoch milliseconds; nil is written as "never"
+	Synthetic  bool   `json:"synthetic,omitempty"` // the turn and step around the call are ours, not the agent's
+	Legacy     bool   `json:"legacy,omitempty"`    // a blocking ask, which has no late path
+}
+
+const never = `"never"`
+
+// Event returns the record as parley/wait, not yet stamped.
+func (r WaitRecord) Event() Event {
+	d := appendString([]byte(`{"callId":`), r.CallID)
+	d = appendString(append(d, `,"attempt":`...), r.Attempt)
+	d = append(d, `,"deadlineMs":`...)
+	if r.DeadlineMS == nil {
+		d = append(d, never...)
+	} else {
+		d = strconv.AppendInt(d, *r.DeadlineMS, 10)
+	}
+	if r.Synthetic {
+		d = append(d, `,"synthetic":true`...)
+	}
+	if r.Legacy {
+		d = append(d, `,"legacy":true`...)
+	}
+	return Event{Type: TypeWait, Data: append(d, '}')}.Ours()
+}
+
+// DecodeWait reads parley/wait. The error is a *CorruptError.
+func DecodeWait(ev Event) (WaitRecord, error) {
+	f := fieldsOf(ev, TypeWait)
+	r := WaitRecord{CallID: f.required("callId"), Attempt: f.required("attempt"), Synthetic: f.flag("synthetic"), Legacy: f.flag("legacy")}
+	if deadline := f.data.get("deadlineMs"); !deadline.is("never") {
+		ms, ok := deadline.whole()
+		if !ok {
+			f.fail("deadlineMs must be whole epoch milliseconds or \"never\"")
+		}
+		r.DeadlineMS = &ms
+	}
+	return r, f.err
+}
+
+// SettledRecord says who settled a question call, and how.
+type SettledRecord struct {
+	CallID       string `json:"callId"`
+	SubmissionID string `json:"submissionId,omitempty"` // the submission that won; a repeat of it gets the same outcome
+	By           string `json:"by,omitempty"`           // the person or agent that acted
+	Door         string `json:"door,omitempty"`         // the way in
+	Outcome      string `json:"outcome"`                // what became of the call
+	MessageID    string `json:"messageId,omitempty"`    // the tool result or the queued reply that carries the answer
+	Reason       string `json:"reason,omitempty"`       // in words, for people
+}
+
+// Event returns the record as parley/settled, not yet stamped.
+func (r SettledRecord) Event() Event {
+	d := appendString([]byte(`{"callId":`), r.CallID)
+	d = appendField(d, "submissionId", r.SubmissionID)
+	d = appendField(d, "by", r.By)
+	d = appendField(d, "door", r.Door)
+	d = appendString(append(d, `,"outcome":`...), r.Outcome)
+	d = appendField(d, "messageId", r.MessageID)
+	d = appendField(d, "reason", r.Reason)
+	return Event{Type: TypeSettled, Data: append(d, '}')}.Ours()
+}
+
+// DecodeSettled reads parley/settled. The error is a *CorruptError.
+func DecodeSettled(ev Event) (SettledRecord, error) {
+	f := fieldsOf(ev, TypeSettled)
+	r := SettledRecord{
+		CallID: f.required("callId"), SubmissionID: f.text("submissionId"), By: f.text("by"), Door: f.text("door"),
+		Outcome: f.required("outcome"), MessageID: f.text("messageId"), Reason: f.text("reason"),
+	}
+	return r, f.err
+}
+
+// fields reads the data of one of our own events and keeps the first problem. Unknown fields are let through: a
+// newer build may have added them.
+type fields struct {
+	data value
+	ev   Event
+	err  error
+}
+
+func fieldsOf(ev Event, typ string) *fields {
+	f := &fields{data: value(ev.Data), ev: ev}
+	if ev.Type != typ {
+		f.fail("it is not a " + typ + " event")
+	} else if v, ok := parse(ev.Data); !ok || !v.isRecord() {
+		f.fail("data must be a record")
+	}
+	return f
+}
+
+func (f *fields) fail(problem string) {
+	if f.err == nil {
+		f.err = corruptAt(f.ev.Seq, "%s: %s", f.ev.Type, problem)
+	}
+}
+
+func (f *fields) required(key string) string {
+	if f.data.get(key) == nil {
+		f.fail(fmt.Sprintf("%s is missing", key))
+	}
+	return f.text(key)
+}
+
+func (f *fields) text(key string) string {
+	v := f.data.get(key)
+	s, ok := v.str()
+	if v != nil && !ok {
+		f.fail(fmt.Sprintf("%s must be a string", key))
+	}
+	return s
+}
+
+func (f *fields) flag(key string) bool {
+	v := f.data.get(key)
+	if v != nil && !v.isTrue() && !v.isFalse() {
+		f.fail(fmt.Sprintf("%s must be true or false", key))
+	}
+	return v.isTrue()
+}

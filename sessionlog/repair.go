@@ -1,0 +1,133 @@
+package sessionlog
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// Causes of a repair: a log that was cut short, or a fork cut inside an open turn (L-051, L-081).
+const (
+	CauseInterrupted = "interrupted"
+	CauseForked      = "forked"
+)
+
+// Error names and codes of the results that repair writes (L-053). Only the first keeps a question answerable (Q-143).
+const (
+	nameOutcomeUnknown = "ToolOutcomeUnknownError"
+	CodeOutcomeUnknown = "TOOL_OUTCOME_UNKNOWN"
+	nameNotStarted     = "ToolNotStartedError"
+	CodeNotStarted     = "TOOL_NOT_STARTED"
+)
+
+// Repair returns the events that close an open turn, stamped from nextSeq on and all with lastTime, the time of the
+// last event, so that two repairs of one log are equal (L-050, L-051, L-056): a result for every unanswered call, then
+// step/end, then turn/end with the cause (CauseInterrupted or CauseForked) as its reason. Nil when no turn is open.
+func (p Progress) Repair(cause string, nextSeq, lastTime int64) []Event {
+	return p.repair(nil, cause, nextSeq, lastTime)
+}
+
+// RepairWithSubCalls is Repair that also ends the nested questions of the open step: each started ask_user_question
+// without its record gets a tool/ptc-dispatch with the pending result, which the projection makes continued (Q-149), so
+// that it stays answerable. It goes beyond the reference, whose nested calls are lost (Q-151). A nested call whose
+// questions cannot be read gets none: nobody could answer it. v3 only; v0 has no such projection.
+func (p Progress) RepairWithSubCalls(cause string, nextSeq, lastTime int64) []Event {
+	var first []Event
+	if p.turnOpen && p.version == V3 {
+		for _, sub := range p.subCalls {
+			if _, _, ok := ParseQuestions(sub.Arguments); ok {
+				first = append(first, sub.pendingDispatch())
+			}
+		}
+	}
+	return p.repair(first, cause, nextSeq, lastTime)
+}
+
+func (p Progress) repair(events []Event, cause string, nextSeq, lastTime int64) []Event {
+	if !p.turnOpen {
+		return nil
+	}
+	for _, call := range p.pending {
+		events = append(events, p.repairedResult(call, cause, nextSeq+int64(len(events))))
+	}
+	if p.stepOpen {
+		events = append(events, rawEvent(TypeStepEnd, fmt.Sprintf(`{"turn":%d,"step":%d}`, p.turn, p.step)))
+	}
+	reason := appendString(nil, cause)
+	events = append(events, rawEvent(TypeTurnEnd, fmt.Sprintf(`{"turn":%d,"reason":{"kind":%s}}`, p.turn, reason)))
+	for i, ev := range events {
+		events[i] = ev.At(nextSeq+int64(i), lastTime)
+	}
+	return events
+}
+
+func (p Progress) repairedResult(call PendingCall, cause string, seq int64) Event {
+	why := "The session was interrupted"
+	if cause == CauseForked {
+		why = "The session was forked"
+	}
+	name, code := nameOutcomeUnknown, CodeOutcomeUnknown
+	text := why + " after this call was started and before its result was recorded: the outcome is unknown. Check what it did before you repeat it."
+	if call.CallSeq < 0 {
+		name, code = nameNotStarted, CodeNotStarted
+		text = why + " before this call was started. It can simply be repeated."
+	}
+	id := fmt.Sprintf("%s-tool-result-%s-%d", cause, call.CallID, seq)
+	if p.version == V0 {
+		return toolResultV0(call, text, name, code, id)
+	}
+	return ToolResult(call.Turn, call.Step, call.CallID, text, true, name, code, call.CallSeq, id)
+}
+
+// ToolResult makes the v3 result of a tool call: one text block, appended to the surface, citing its tool/call unless
+// callSeq is negative (section K). errName and errCode go into `error` unless both are empty; v3 wants isError then.
+func ToolResult(turn, step int64, callID, text string, isError bool, errName, errCode string, callSeq int64, messageID string) Event {
+	d := appendTurnStep(nil, turn, step)
+	d = appendString(append(d, `,"message":{"id":`...), messageID)
+	d = appendString(append(d, `,"role":"tool","toolCallId":`...), callID)
+	d = strconv.AppendBool(append(d, `,"isError":`...), isError)
+	d = appendString(append(d, `,"source":{"kind":"tool","callId":`...), callID)
+	d = appendString(append(d, `},"content":[{"type":"text","text":`...), text)
+	d = append(d, `}]}`...)
+	return finishResult(d, errName, errCode, callSeq)
+}
+
+// toolResultV0 is the v0 shape: a user message around one tool-result block.
+func toolResultV0(call PendingCall, text, errName, errCode, messageID string) Event {
+	d := appendTurnStep(nil, call.Turn, call.Step)
+	d = appendString(append(d, `,"message":{"id":`...), messageID)
+	d = appendString(append(d, `,"role":"user","source":{"kind":"tool","callId":`...), call.CallID)
+	d = appendString(append(d, `},"content":[{"type":"tool-result","toolCallId":`...), call.CallID)
+	d = appendString(append(d, `,"isError":true,"content":[{"type":"text","text":`...), text)
+	d = append(d, `}]}]}`...)
+	return finishResult(d, errName, errCode, call.CallSeq)
+}
+
+func appendTurnStep(d []byte, turn, step int64) []byte {
+	d = strconv.AppendInt(append(d, `{"turn":`...), turn, 10)
+	return strconv.AppendInt(append(d, `,"step":`...), step, 10)
+}
+
+func finishResult(d []byte, errName, errCode string, callSeq int64) Event {
+	if errName != "" || errCode != "" {
+		d = appendString(append(d, `,"error":{"name":`...), errName)
+		d = append(appendString(append(d, `,"code":`...), errCode), '}')
+	}
+	ev := Event{Type: TypeToolResult, Data: append(d, '}')}.Appended()
+	if callSeq >= 0 {
+		ev = ev.Citing(callSeq)
+	}
+	return ev
+}
+
+func (s SubCall) pendingDispatch() Event {
+	d := appendString([]byte(`{"rootCallId":`), s.RootCallID)
+	d = appendString(append(d, `,"parentCallId":`...), s.ParentCallID)
+	d = appendString(append(d, `,"subCallId":`...), s.SubCallID)
+	d = appendString(append(d, `,"name":`...), ToolName)
+	d = append(append(d, `,"arguments":`...), s.Arguments...)
+	d = appendString(append(d, `,"isError":false,"content":[{"type":"text","text":`...), PendingText(s.SubCallID))
+	return Event{Type: TypeDispatch, Data: append(d, `}]}`...)}
+}
+
+// rawEvent makes an event from data that this package wrote itself, compact and valid.
+func rawEvent(typ, data string) Event { return Event{Type: typ, Data: []byte(data)} }

@@ -1,0 +1,226 @@
+package sessionlog
+
+import (
+	"encoding/json"
+	"slices"
+)
+
+// Class says what became of an event in the model's view (L-027).
+type Class int
+
+// The three classes of L-027.
+const (
+	LogOnly  Class = iota // never was on the surface
+	Current               // on the surface after the whole log
+	Shadowed              // was on the surface and removed by a replacement
+)
+
+// String returns the name of the class as queries show it.
+func (c Class) String() string {
+	return [...]string{"log-only", "current", "shadowed"}[c]
+}
+
+// Replacement is one folded replace operation (L-021).
+type Replacement struct {
+	Seq      int64   // the event that stands in place of the range
+	Start    int64   // seq of the first node of the range
+	End      int64   // seq of the last node, inclusive
+	Shadowed []int64 // the nodes it removed, in surface order
+}
+
+// SurfaceView is the fold of a whole log into what the model sees (L-020 to L-028).
+type SurfaceView struct {
+	Nodes        []int64           // seqs in surface order, which need not be ascending (L-022)
+	Replacements []Replacement     // in log order
+	Messages     []json.RawMessage // the derived messages in surface order (L-026); share memory with the events
+	classes      []Class
+}
+
+// Class classifies the event at seq (L-027). A seq outside the log is LogOnly.
+func (v SurfaceView) Class(seq int64) Class {
+	if seq < 0 || seq >= int64(len(v.classes)) {
+		return LogOnly
+	}
+	return v.classes[seq]
+}
+
+// Surface folds the log of generation version (V0 or V3). One violation of L-011 or L-020 to L-025 makes the whole log
+// unreadable (L-024); the error is a *CorruptError that names the event.
+func Surface(version int, events []Event) (SurfaceView, error) {
+	view := SurfaceView{Nodes: []int64{}, classes: make([]Class, len(events))}
+	for i, ev := range events {
+		if ev.Seq != int64(i) {
+			return SurfaceView{}, gap(ev.Seq, int64(i))
+		}
+		if err := checkSurfaceFields(version, ev); err != nil {
+			return SurfaceView{}, err
+		}
+		if !isSurface(version, ev.Type) {
+			continue
+		}
+		if string(ev.SurfaceOp) == `"append"` {
+			view.Nodes = append(view.Nodes, ev.Seq)
+		} else if err := view.replace(version, ev, events); err != nil {
+			return SurfaceView{}, err
+		}
+		view.classes[ev.Seq] = Current
+	}
+	for _, seq := range view.Nodes {
+		if msg := derivedMessage(events[seq]); msg != nil {
+			view.Messages = append(view.Messages, json.RawMessage(msg))
+		}
+	}
+	return view, nil
+}
+
+// checkSurfaceFields judges the event's own fields: who may carry them (L-020) and which citations are possible (L-023).
+func checkSurfaceFields(version int, ev Event) error {
+	if !isSurface(version, ev.Type) {
+		if version == V3 && ev.Ignorable && !isKnown(version, ev.Type) {
+			return nil // v3 ignores the surface fields of what it may ignore (L-014)
+		}
+		if ev.SurfaceOp != nil || ev.SourceEventSeqs != nil {
+			return corruptAt(ev.Seq, "event %q makes no message and cannot carry surfaceOp or sourceEventSeqs", ev.Type)
+		}
+		return nil
+	}
+	if ev.SurfaceOp == nil {
+		return corruptAt(ev.Seq, "event %q makes a message and needs a surfaceOp", ev.Type)
+	}
+	if ev.SourceEventSeqs == nil {
+		return nil
+	}
+	if ev.Type == TypeAssistantMessage {
+		if version == V3 {
+			return corruptAt(ev.Seq, "an assistant/message of format v3 cannot carry sourceEventSeqs")
+		}
+	} else if len(ev.SourceEventSeqs) == 0 {
+		return corruptAt(ev.Seq, "sourceEventSeqs is empty")
+	}
+	sorted := slices.Sorted(slices.Values(ev.SourceEventSeqs))
+	for i, seq := range sorted {
+		if seq < 0 || seq >= ev.Seq {
+			return corruptAt(ev.Seq, "sourceEventSeqs cites %d, which is not an earlier event", seq)
+		}
+		if i > 0 && sorted[i-1] == seq {
+			return corruptAt(ev.Seq, "sourceEventSeqs cites %d twice", seq)
+		}
+	}
+	return nil
+}
+
+// replace folds one replace operation: positions on the current surface decide, not seqs (L-021, L-022).
+func (v *SurfaceView) replace(version int, ev Event, events []Event) error {
+	start, end, ok := replaceRange(version, value(ev.SurfaceOp))
+	if !ok {
+		return corruptAt(ev.Seq, "surfaceOp of %q is neither \"append\" nor a replace record of format v%d", ev.Type, version)
+	}
+	from, to := slices.Index(v.Nodes, start), slices.Index(v.Nodes, end)
+	switch {
+	case from < 0:
+		return corruptAt(ev.Seq, "replace: start seq %d is not on the surface", start)
+	case to < 0:
+		return corruptAt(ev.Seq, "replace: end seq %d is not on the surface", end)
+	case from > to:
+		return corruptAt(ev.Seq, "replace: start seq %d stands behind end seq %d on the surface", start, end)
+	}
+	shadowed := slices.Clone(v.Nodes[from : to+1])
+	for _, seq := range shadowed {
+		if !slices.Contains(ev.SourceEventSeqs, seq) {
+			return corruptAt(ev.Seq, "replace: sourceEventSeqs must cite every shadowed node; %d is missing", seq)
+		}
+	}
+	if ev.Type == TypeToolResult {
+		if err := checkResultRewrite(version, ev, shadowed, events); err != nil {
+			return err
+		}
+	}
+	for _, seq := range shadowed {
+		v.classes[seq] = Shadowed
+	}
+	v.Nodes = slices.Replace(v.Nodes, from, to+1, ev.Seq)
+	v.Replacements = append(v.Replacements, Replacement{Seq: ev.Seq, Start: start, End: end, Shadowed: shadowed})
+	return nil
+}
+
+// replaceRange reads a record of exactly three keys (L-021).
+func replaceRange(version int, op value) (start, end int64, ok bool) {
+	startKey, endKey := "start", "end"
+	if version == V3 {
+		startKey, endKey = "startSeq", "endSeq"
+	}
+	var sawOp, sawStart, sawEnd bool
+	for k, val := range op.members {
+		switch {
+		case k.is("op"):
+			sawOp = val.is("replace")
+		case k.is(startKey):
+			start, sawStart = val.count()
+		case k.is(endKey):
+			end, sawEnd = val.count()
+		default:
+			return 0, 0, false
+		}
+	}
+	return start, end, sawOp && sawStart && sawEnd
+}
+
+// checkResultRewrite lets a tool/result replace only one tool/result that differs in nothing but the inner content (L-025).
+func checkResultRewrite(version int, ev Event, shadowed []int64, events []Event) error {
+	if len(shadowed) != 1 {
+		return corruptAt(ev.Seq, "a tool/result can replace exactly one node")
+	}
+	old := events[shadowed[0]]
+	if old.Type != TypeToolResult {
+		return corruptAt(ev.Seq, "a tool/result can replace only a tool/result")
+	}
+	same := sameMembers(value(old.Data), value(ev.Data), func(key string, x, y value) bool {
+		return key == "message" && x.isRecord() && y.isRecord() && sameMembers(x, y, func(key string, x, y value) bool {
+			return key == "content" && (version == V3 || sameInnerBlocks(x, y))
+		})
+	})
+	if !same {
+		return corruptAt(ev.Seq, "a tool/result that replaces another may change only its content")
+	}
+	return nil
+}
+
+// sameInnerBlocks compares the content list of a v0 result, which is one tool-result block around the inner content.
+func sameInnerBlocks(a, b value) bool {
+	var left []value
+	for el := range a.elements {
+		left = append(left, el)
+	}
+	n := 0
+	for el := range b.elements {
+		if n >= len(left) || !left[n].isRecord() || !el.isRecord() {
+			return false
+		}
+		same := sameMembers(left[n], el, func(key string, _, _ value) bool { return key == "content" })
+		if !same {
+			return false
+		}
+		n++
+	}
+	return n == len(left)
+}
+
+// derivedMessage returns the message that a surface event contributes, nil for none (L-026).
+func derivedMessage(ev Event) value {
+	data := value(ev.Data)
+	switch ev.Type {
+	case TypeUserMessage, typeSteeringMessage:
+		return data
+	case TypeToolResult:
+		return data.get("message")
+	}
+	msg := data.get("message")
+	if msg == nil && ev.Type != TypeAssistantMessage {
+		msg = data // system and developer messages may be the payload itself
+	}
+	content := msg.get("content")
+	if content.isList() && content.empty() || content.is("") {
+		return nil // an assistant event without content only hosts the usage
+	}
+	return msg
+}
