@@ -51,8 +51,13 @@ func SessionOf(a Addr) (string, bool) { return strings.CutPrefix(a.Key, "s/") }
 
 // Envelope is one input: what was said and who waits for the answer. Msg is a
 // messages.Message, or one of the Local values of this package.
+//
+// To is the address it was sent to, with the correlation of the question it
+// answers: an answer to "door/n#7" arrives with To.Corr 7. It is zero for
+// Local messages.
 type Envelope struct {
 	From Addr
+	To   Addr
 	Msg  any
 }
 
