@@ -1,6 +1,7 @@
 package sessionlog
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strconv"
@@ -67,21 +68,23 @@ func DecodeHeader(line []byte) (Header, error) {
 	}
 	rec, ok := parse(line)
 	switch {
-	case !ok && len(line) >= 3 && string(line[:3]) == "\xEF\xBB\xBF":
+	case !ok && bytes.HasPrefix(line, []byte("\xEF\xBB\xBF")):
 		return Header{}, &CorruptError{Line: 1, Seq: -1, Problem: "the file starts with a byte-order mark",
 			Remedy: "remove its first three bytes"}
 	case !ok:
 		return corrupt("the header line is not valid JSON")
-	case !rec.get("type").is("session"):
-		return corrupt(`the first line is not a session header: its type must be "session"`)
+	case !rec.isRecord():
+		return corrupt("the first line is not a session header: it is not a record")
 	}
 	version := rec.get("version")
-	if len(version) == 0 || version[0] != '-' && (version[0] < '0' || version[0] > '9') {
-		return corrupt("the first line is not a session header: version must be a number")
-	}
 	n, whole := version.whole()
-	if !whole || n != V0 && n != V3 {
-		return Header{}, unsupportedVersion(rec, version, n, whole)
+	switch {
+	case version.isNumber() && (!whole || n != V0 && n != V3):
+		return Header{}, unsupportedVersion(rec, version, n, whole) // before every other check, the tag included
+	case !rec.get("type").is("session"):
+		return corrupt(`the first line is not a session header: its type must be "session"`)
+	case !version.isNumber():
+		return corrupt("the first line is not a session header: version must be a number")
 	}
 	h, err := decodeHeaderFields(rec, int(n))
 	if err != nil {

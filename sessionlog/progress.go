@@ -67,8 +67,7 @@ func (p Progress) Fold(ev Event) Progress {
 		p.turnOpen = false
 		return p.leaveStep()
 	case TypeStepStart:
-		p = p.leaveStep()
-		p.step, _ = data.get("step").whole()
+		p.step, _ = data.get("step").whole() // forgets nothing: only ends do (L-054)
 		p.stepOpen = true
 		return p
 	case TypeStepEnd:
@@ -94,9 +93,6 @@ func (p Progress) leaveStep() Progress {
 }
 
 func (p Progress) foldAssistant(data value) Progress {
-	if !p.stepOpen {
-		return p
-	}
 	turn, _ := data.get("turn").whole()
 	step, _ := data.get("step").whole()
 	added := slices.Clone(p.pending)
@@ -145,7 +141,7 @@ func (p Progress) pendingIndex(callID value) int {
 
 func (p Progress) foldDispatchStart(data value) Progress {
 	sub, ok := data.get("subCallId").str()
-	if !ok || !p.stepOpen || !data.get("name").is(ToolName) {
+	if !ok || !data.get("name").is(ToolName) {
 		return p
 	}
 	root, _ := data.get("rootCallId").str()

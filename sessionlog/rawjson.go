@@ -262,6 +262,7 @@ func skipValue(b []byte, i int) int {
 func (v value) isRecord() bool { return len(v) > 0 && v[0] == '{' }
 func (v value) isList() bool   { return len(v) > 0 && v[0] == '[' }
 func (v value) isString() bool { return len(v) > 1 && v[0] == '"' }
+func (v value) isNumber() bool { return len(v) > 0 && (v[0] == '-' || v[0] >= '0' && v[0] <= '9') }
 func (v value) isTrue() bool   { return string(v) == "true" }
 func (v value) isFalse() bool  { return string(v) == "false" }
 
@@ -399,7 +400,7 @@ func (v value) appendDecoded(dst []byte) []byte {
 // (1, 1.0 and 1e0 are one number).
 func (v value) whole() (int64, bool) {
 	const safeMax = 1<<53 - 1
-	if len(v) == 0 || v[0] != '-' && (v[0] < '0' || v[0] > '9') {
+	if !v.isNumber() {
 		return 0, false
 	}
 	if n, err := strconv.ParseInt(string(v), 10, 64); err == nil {
