@@ -117,11 +117,15 @@ type SessionRow struct {
 	Session   string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	CreatedMs int64                  `protobuf:"varint,2,opt,name=created_ms,json=createdMs,proto3" json:"created_ms,omitempty"`
 	Cwd       string                 `protobuf:"bytes,3,opt,name=cwd,proto3" json:"cwd,omitempty"`
-	Root      string                 `protobuf:"bytes,4,opt,name=root,proto3" json:"root,omitempty"`
-	Events    int64                  `protobuf:"varint,5,opt,name=events,proto3" json:"events,omitempty"`
+	// The agent that speaks for it. Only GetSession tells; lists leave it empty.
+	Root   string `protobuf:"bytes,4,opt,name=root,proto3" json:"root,omitempty"`
+	Events int64  `protobuf:"varint,5,opt,name=events,proto3" json:"events,omitempty"`
 	// Questions that can be answered now, and replies waiting for the agent.
-	Answerable    int32 `protobuf:"varint,6,opt,name=answerable,proto3" json:"answerable,omitempty"`
-	Queued        int32 `protobuf:"varint,7,opt,name=queued,proto3" json:"queued,omitempty"`
+	Answerable int32 `protobuf:"varint,6,opt,name=answerable,proto3" json:"answerable,omitempty"`
+	Queued     int32 `protobuf:"varint,7,opt,name=queued,proto3" json:"queued,omitempty"`
+	// Set when the session's log cannot be used; the other fields are then what
+	// could still be read.
+	Trouble       *Refusal `protobuf:"bytes,8,opt,name=trouble,proto3" json:"trouble,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -203,6 +207,13 @@ func (x *SessionRow) GetQueued() int32 {
 		return x.Queued
 	}
 	return 0
+}
+
+func (x *SessionRow) GetTrouble() *Refusal {
+	if x != nil {
+		return x.Trouble
+	}
+	return nil
 }
 
 type ListSessionsRequest struct {
@@ -453,7 +464,10 @@ type QuestionRow struct {
 	// How it ended, or the reply in its queue.
 	Settlement *Settlement `protobuf:"bytes,10,opt,name=settlement,proto3" json:"settlement,omitempty"`
 	// Recorded answers, when settled by an answer.
-	Answers       []*Answer `protobuf:"bytes,11,rep,name=answers,proto3" json:"answers,omitempty"`
+	Answers []*Answer `protobuf:"bytes,11,rep,name=answers,proto3" json:"answers,omitempty"`
+	// Set when the session's log cannot be read at this call: the question is
+	// there, its text is not. One damaged session never spoils a list.
+	Trouble       *Refusal `protobuf:"bytes,12,opt,name=trouble,proto3" json:"trouble,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -561,6 +575,13 @@ func (x *QuestionRow) GetSettlement() *Settlement {
 func (x *QuestionRow) GetAnswers() []*Answer {
 	if x != nil {
 		return x.Answers
+	}
+	return nil
+}
+
+func (x *QuestionRow) GetTrouble() *Refusal {
+	if x != nil {
+		return x.Trouble
 	}
 	return nil
 }
@@ -795,9 +816,12 @@ func (x *GetQuestionResponse) GetQuestion() *QuestionRow {
 // WatchQuestionsRequest: from cursor 0 the stream starts with every active
 // question; from a cursor it goes on with the first change after it.
 type WatchQuestionsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	Cursor        int64                  `protobuf:"varint,2,opt,name=cursor,proto3" json:"cursor,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	Cursor  int64                  `protobuf:"varint,2,opt,name=cursor,proto3" json:"cursor,omitempty"`
+	// A name that one client gives all its watches and claims, so that passing a
+	// question on counts the others only. Optional.
+	Client        string `protobuf:"bytes,3,opt,name=client,proto3" json:"client,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -846,6 +870,13 @@ func (x *WatchQuestionsRequest) GetCursor() int64 {
 	return 0
 }
 
+func (x *WatchQuestionsRequest) GetClient() string {
+	if x != nil {
+		return x.Client
+	}
+	return ""
+}
+
 type WatchQuestionsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Absent on a heartbeat and on the frame that ends the starting list.
@@ -853,7 +884,10 @@ type WatchQuestionsResponse struct {
 	// Resume here.
 	Cursor int64 `protobuf:"varint,2,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	// True once the starting list is complete.
-	Live          bool `protobuf:"varint,3,opt,name=live,proto3" json:"live,omitempty"`
+	Live bool `protobuf:"varint,3,opt,name=live,proto3" json:"live,omitempty"`
+	// The longest the server stays silent on this stream; set on the frame that
+	// ends the starting list. A client that waits twice as long may reconnect.
+	HeartbeatMs   int64 `protobuf:"varint,4,opt,name=heartbeat_ms,json=heartbeatMs,proto3" json:"heartbeat_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -909,11 +943,22 @@ func (x *WatchQuestionsResponse) GetLive() bool {
 	return false
 }
 
-// AttachWaitRequest opens a claim; the claim lives as long as its stream.
+func (x *WatchQuestionsResponse) GetHeartbeatMs() int64 {
+	if x != nil {
+		return x.HeartbeatMs
+	}
+	return 0
+}
+
+// AttachWaitRequest opens a claim; the claim lives as long as its stream. A
+// stream that merely ends is a lost claim (claim_grace applies): a client that
+// means to let go says so with ReleaseWait, or by what it does instead.
 type AttachWaitRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	CallId        string                 `protobuf:"bytes,2,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	CallId  string                 `protobuf:"bytes,2,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	// See WatchQuestionsRequest.
+	Client        string `protobuf:"bytes,3,opt,name=client,proto3" json:"client,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -958,6 +1003,13 @@ func (x *AttachWaitRequest) GetSession() string {
 func (x *AttachWaitRequest) GetCallId() string {
 	if x != nil {
 		return x.CallId
+	}
+	return ""
+}
+
+func (x *AttachWaitRequest) GetClient() string {
+	if x != nil {
+		return x.Client
 	}
 	return ""
 }
@@ -1023,6 +1075,105 @@ func (x *AttachWaitResponse) GetNever() bool {
 	return false
 }
 
+// ReleaseWaitRequest lets a claim go on purpose; its stream then ends. The
+// deadline runs again. Repeating it, or releasing a claim that has ended, is
+// not an error.
+type ReleaseWaitRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	CallId        string                 `protobuf:"bytes,2,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	Claim         string                 `protobuf:"bytes,3,opt,name=claim,proto3" json:"claim,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReleaseWaitRequest) Reset() {
+	*x = ReleaseWaitRequest{}
+	mi := &file_service_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReleaseWaitRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReleaseWaitRequest) ProtoMessage() {}
+
+func (x *ReleaseWaitRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_service_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReleaseWaitRequest.ProtoReflect.Descriptor instead.
+func (*ReleaseWaitRequest) Descriptor() ([]byte, []int) {
+	return file_service_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ReleaseWaitRequest) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+func (x *ReleaseWaitRequest) GetCallId() string {
+	if x != nil {
+		return x.CallId
+	}
+	return ""
+}
+
+func (x *ReleaseWaitRequest) GetClaim() string {
+	if x != nil {
+		return x.Claim
+	}
+	return ""
+}
+
+type ReleaseWaitResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReleaseWaitResponse) Reset() {
+	*x = ReleaseWaitResponse{}
+	mi := &file_service_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReleaseWaitResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReleaseWaitResponse) ProtoMessage() {}
+
+func (x *ReleaseWaitResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_service_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReleaseWaitResponse.ProtoReflect.Descriptor instead.
+func (*ReleaseWaitResponse) Descriptor() ([]byte, []int) {
+	return file_service_proto_rawDescGZIP(), []int{17}
+}
+
 type ListInboxRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
@@ -1032,7 +1183,7 @@ type ListInboxRequest struct {
 
 func (x *ListInboxRequest) Reset() {
 	*x = ListInboxRequest{}
-	mi := &file_service_proto_msgTypes[16]
+	mi := &file_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1044,7 +1195,7 @@ func (x *ListInboxRequest) String() string {
 func (*ListInboxRequest) ProtoMessage() {}
 
 func (x *ListInboxRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[16]
+	mi := &file_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1057,7 +1208,7 @@ func (x *ListInboxRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListInboxRequest.ProtoReflect.Descriptor instead.
 func (*ListInboxRequest) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{16}
+	return file_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListInboxRequest) GetSession() string {
@@ -1076,7 +1227,7 @@ type ListInboxResponse struct {
 
 func (x *ListInboxResponse) Reset() {
 	*x = ListInboxResponse{}
-	mi := &file_service_proto_msgTypes[17]
+	mi := &file_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1088,7 +1239,7 @@ func (x *ListInboxResponse) String() string {
 func (*ListInboxResponse) ProtoMessage() {}
 
 func (x *ListInboxResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[17]
+	mi := &file_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1101,7 +1252,7 @@ func (x *ListInboxResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListInboxResponse.ProtoReflect.Descriptor instead.
 func (*ListInboxResponse) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{17}
+	return file_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListInboxResponse) GetMessages() []*InboxMessage {
@@ -1119,7 +1270,7 @@ const file_service_proto_rawDesc = "" +
 	"\x11GetSessionRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\"E\n" +
 	"\x12GetSessionResponse\x12/\n" +
-	"\asession\x18\x01 \x01(\v2\x15.parley.v1.SessionRowR\asession\"\xbb\x01\n" +
+	"\asession\x18\x01 \x01(\v2\x15.parley.v1.SessionRowR\asession\"\xe9\x01\n" +
 	"\n" +
 	"SessionRow\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
@@ -1131,7 +1282,8 @@ const file_service_proto_rawDesc = "" +
 	"\n" +
 	"answerable\x18\x06 \x01(\x05R\n" +
 	"answerable\x12\x16\n" +
-	"\x06queued\x18\a \x01(\x05R\x06queued\"A\n" +
+	"\x06queued\x18\a \x01(\x05R\x06queued\x12,\n" +
+	"\atrouble\x18\b \x01(\v2\x12.parley.v1.RefusalR\atrouble\"A\n" +
 	"\x13ListSessionsRequest\x12\x14\n" +
 	"\x05after\x18\x01 \x01(\tR\x05after\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x05R\x05limit\"]\n" +
@@ -1145,7 +1297,7 @@ const file_service_proto_rawDesc = "" +
 	"\x0fReadLogResponse\x12\x16\n" +
 	"\x06header\x18\x01 \x01(\tR\x06header\x12\x16\n" +
 	"\x06events\x18\x02 \x03(\tR\x06events\x12\x19\n" +
-	"\bnext_seq\x18\x03 \x01(\x03R\anextSeq\"\x82\x03\n" +
+	"\bnext_seq\x18\x03 \x01(\x03R\anextSeq\"\xb0\x03\n" +
 	"\vQuestionRow\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x17\n" +
 	"\acall_id\x18\x02 \x01(\tR\x06callId\x12\x14\n" +
@@ -1161,7 +1313,8 @@ const file_service_proto_rawDesc = "" +
 	"settlement\x18\n" +
 	" \x01(\v2\x15.parley.v1.SettlementR\n" +
 	"settlement\x12+\n" +
-	"\aanswers\x18\v \x03(\v2\x11.parley.v1.AnswerR\aanswers\"v\n" +
+	"\aanswers\x18\v \x03(\v2\x11.parley.v1.AnswerR\aanswers\x12,\n" +
+	"\atrouble\x18\f \x01(\v2\x12.parley.v1.RefusalR\atrouble\"v\n" +
 	"\x14ListQuestionsRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x18\n" +
 	"\asettled\x18\x02 \x01(\bR\asettled\x12\x14\n" +
@@ -1175,21 +1328,29 @@ const file_service_proto_rawDesc = "" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x17\n" +
 	"\acall_id\x18\x02 \x01(\tR\x06callId\"I\n" +
 	"\x13GetQuestionResponse\x122\n" +
-	"\bquestion\x18\x01 \x01(\v2\x16.parley.v1.QuestionRowR\bquestion\"I\n" +
+	"\bquestion\x18\x01 \x01(\v2\x16.parley.v1.QuestionRowR\bquestion\"a\n" +
 	"\x15WatchQuestionsRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x16\n" +
-	"\x06cursor\x18\x02 \x01(\x03R\x06cursor\"x\n" +
+	"\x06cursor\x18\x02 \x01(\x03R\x06cursor\x12\x16\n" +
+	"\x06client\x18\x03 \x01(\tR\x06client\"\x9b\x01\n" +
 	"\x16WatchQuestionsResponse\x122\n" +
 	"\bquestion\x18\x01 \x01(\v2\x16.parley.v1.QuestionRowR\bquestion\x12\x16\n" +
 	"\x06cursor\x18\x02 \x01(\x03R\x06cursor\x12\x12\n" +
-	"\x04live\x18\x03 \x01(\bR\x04live\"F\n" +
+	"\x04live\x18\x03 \x01(\bR\x04live\x12!\n" +
+	"\fheartbeat_ms\x18\x04 \x01(\x03R\vheartbeatMs\"^\n" +
 	"\x11AttachWaitRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x17\n" +
-	"\acall_id\x18\x02 \x01(\tR\x06callId\"c\n" +
+	"\acall_id\x18\x02 \x01(\tR\x06callId\x12\x16\n" +
+	"\x06client\x18\x03 \x01(\tR\x06client\"c\n" +
 	"\x12AttachWaitResponse\x12\x14\n" +
 	"\x05claim\x18\x01 \x01(\tR\x05claim\x12!\n" +
 	"\fremaining_ms\x18\x02 \x01(\x03R\vremainingMs\x12\x14\n" +
-	"\x05never\x18\x03 \x01(\bR\x05never\",\n" +
+	"\x05never\x18\x03 \x01(\bR\x05never\"]\n" +
+	"\x12ReleaseWaitRequest\x12\x18\n" +
+	"\asession\x18\x01 \x01(\tR\asession\x12\x17\n" +
+	"\acall_id\x18\x02 \x01(\tR\x06callId\x12\x14\n" +
+	"\x05claim\x18\x03 \x01(\tR\x05claim\"\x15\n" +
+	"\x13ReleaseWaitResponse\",\n" +
 	"\x10ListInboxRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\"H\n" +
 	"\x11ListInboxResponse\x123\n" +
@@ -1203,14 +1364,15 @@ const file_service_proto_rawDesc = "" +
 	"\n" +
 	"GetSession\x12\x1c.parley.v1.GetSessionRequest\x1a\x1d.parley.v1.GetSessionResponse\x12O\n" +
 	"\fListSessions\x12\x1e.parley.v1.ListSessionsRequest\x1a\x1f.parley.v1.ListSessionsResponse\x12@\n" +
-	"\aReadLog\x12\x19.parley.v1.ReadLogRequest\x1a\x1a.parley.v1.ReadLogResponse2\xf1\x05\n" +
+	"\aReadLog\x12\x19.parley.v1.ReadLogRequest\x1a\x1a.parley.v1.ReadLogResponse2\xbf\x06\n" +
 	"\x0fQuestionService\x124\n" +
 	"\x03Ask\x12\x15.parley.v1.AskRequest\x1a\x16.parley.v1.AskResponse\x12R\n" +
 	"\rListQuestions\x12\x1f.parley.v1.ListQuestionsRequest\x1a .parley.v1.ListQuestionsResponse\x12L\n" +
 	"\vGetQuestion\x12\x1d.parley.v1.GetQuestionRequest\x1a\x1e.parley.v1.GetQuestionResponse\x12W\n" +
 	"\x0eWatchQuestions\x12 .parley.v1.WatchQuestionsRequest\x1a!.parley.v1.WatchQuestionsResponse0\x01\x12K\n" +
 	"\n" +
-	"AttachWait\x12\x1c.parley.v1.AttachWaitRequest\x1a\x1d.parley.v1.AttachWaitResponse0\x01\x12=\n" +
+	"AttachWait\x12\x1c.parley.v1.AttachWaitRequest\x1a\x1d.parley.v1.AttachWaitResponse0\x01\x12L\n" +
+	"\vReleaseWait\x12\x1d.parley.v1.ReleaseWaitRequest\x1a\x1e.parley.v1.ReleaseWaitResponse\x12=\n" +
 	"\x06Submit\x12\x18.parley.v1.SubmitRequest\x1a\x19.parley.v1.SubmitResponse\x12=\n" +
 	"\x06Expire\x12\x18.parley.v1.ExpireRequest\x1a\x19.parley.v1.ExpireResponse\x12C\n" +
 	"\bDelegate\x12\x1a.parley.v1.DelegateRequest\x1a\x1b.parley.v1.DelegateResponse\x12@\n" +
@@ -1237,7 +1399,7 @@ func file_service_proto_rawDescGZIP() []byte {
 	return file_service_proto_rawDescData
 }
 
-var file_service_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_service_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_service_proto_goTypes = []any{
 	(*GetSessionRequest)(nil),        // 0: parley.v1.GetSessionRequest
 	(*GetSessionResponse)(nil),       // 1: parley.v1.GetSessionResponse
@@ -1255,108 +1417,115 @@ var file_service_proto_goTypes = []any{
 	(*WatchQuestionsResponse)(nil),   // 13: parley.v1.WatchQuestionsResponse
 	(*AttachWaitRequest)(nil),        // 14: parley.v1.AttachWaitRequest
 	(*AttachWaitResponse)(nil),       // 15: parley.v1.AttachWaitResponse
-	(*ListInboxRequest)(nil),         // 16: parley.v1.ListInboxRequest
-	(*ListInboxResponse)(nil),        // 17: parley.v1.ListInboxResponse
-	(*Question)(nil),                 // 18: parley.v1.Question
-	(*Settlement)(nil),               // 19: parley.v1.Settlement
-	(*Answer)(nil),                   // 20: parley.v1.Answer
-	(*InboxMessage)(nil),             // 21: parley.v1.InboxMessage
-	(*AttachRequest)(nil),            // 22: parley.v1.AttachRequest
-	(*BeginTurnRequest)(nil),         // 23: parley.v1.BeginTurnRequest
-	(*BeginStepRequest)(nil),         // 24: parley.v1.BeginStepRequest
-	(*EndStepRequest)(nil),           // 25: parley.v1.EndStepRequest
-	(*EndTurnRequest)(nil),           // 26: parley.v1.EndTurnRequest
-	(*AskRequest)(nil),               // 27: parley.v1.AskRequest
-	(*SubmitRequest)(nil),            // 28: parley.v1.SubmitRequest
-	(*ExpireRequest)(nil),            // 29: parley.v1.ExpireRequest
-	(*DelegateRequest)(nil),          // 30: parley.v1.DelegateRequest
-	(*DismissRequest)(nil),           // 31: parley.v1.DismissRequest
-	(*WithdrawQuestionRequest)(nil),  // 32: parley.v1.WithdrawQuestionRequest
-	(*SteerRequest)(nil),             // 33: parley.v1.SteerRequest
-	(*AwaitInboxRequest)(nil),        // 34: parley.v1.AwaitInboxRequest
-	(*ClaimMessagesRequest)(nil),     // 35: parley.v1.ClaimMessagesRequest
-	(*AdmitMessagesRequest)(nil),     // 36: parley.v1.AdmitMessagesRequest
-	(*WithdrawMessageRequest)(nil),   // 37: parley.v1.WithdrawMessageRequest
-	(*AttachResponse)(nil),           // 38: parley.v1.AttachResponse
-	(*BeginTurnResponse)(nil),        // 39: parley.v1.BeginTurnResponse
-	(*BeginStepResponse)(nil),        // 40: parley.v1.BeginStepResponse
-	(*EndStepResponse)(nil),          // 41: parley.v1.EndStepResponse
-	(*EndTurnResponse)(nil),          // 42: parley.v1.EndTurnResponse
-	(*AskResponse)(nil),              // 43: parley.v1.AskResponse
-	(*SubmitResponse)(nil),           // 44: parley.v1.SubmitResponse
-	(*ExpireResponse)(nil),           // 45: parley.v1.ExpireResponse
-	(*DelegateResponse)(nil),         // 46: parley.v1.DelegateResponse
-	(*DismissResponse)(nil),          // 47: parley.v1.DismissResponse
-	(*WithdrawQuestionResponse)(nil), // 48: parley.v1.WithdrawQuestionResponse
-	(*SteerResponse)(nil),            // 49: parley.v1.SteerResponse
-	(*AwaitInboxResponse)(nil),       // 50: parley.v1.AwaitInboxResponse
-	(*ClaimMessagesResponse)(nil),    // 51: parley.v1.ClaimMessagesResponse
-	(*AdmitMessagesResponse)(nil),    // 52: parley.v1.AdmitMessagesResponse
-	(*WithdrawMessageResponse)(nil),  // 53: parley.v1.WithdrawMessageResponse
+	(*ReleaseWaitRequest)(nil),       // 16: parley.v1.ReleaseWaitRequest
+	(*ReleaseWaitResponse)(nil),      // 17: parley.v1.ReleaseWaitResponse
+	(*ListInboxRequest)(nil),         // 18: parley.v1.ListInboxRequest
+	(*ListInboxResponse)(nil),        // 19: parley.v1.ListInboxResponse
+	(*Refusal)(nil),                  // 20: parley.v1.Refusal
+	(*Question)(nil),                 // 21: parley.v1.Question
+	(*Settlement)(nil),               // 22: parley.v1.Settlement
+	(*Answer)(nil),                   // 23: parley.v1.Answer
+	(*InboxMessage)(nil),             // 24: parley.v1.InboxMessage
+	(*AttachRequest)(nil),            // 25: parley.v1.AttachRequest
+	(*BeginTurnRequest)(nil),         // 26: parley.v1.BeginTurnRequest
+	(*BeginStepRequest)(nil),         // 27: parley.v1.BeginStepRequest
+	(*EndStepRequest)(nil),           // 28: parley.v1.EndStepRequest
+	(*EndTurnRequest)(nil),           // 29: parley.v1.EndTurnRequest
+	(*AskRequest)(nil),               // 30: parley.v1.AskRequest
+	(*SubmitRequest)(nil),            // 31: parley.v1.SubmitRequest
+	(*ExpireRequest)(nil),            // 32: parley.v1.ExpireRequest
+	(*DelegateRequest)(nil),          // 33: parley.v1.DelegateRequest
+	(*DismissRequest)(nil),           // 34: parley.v1.DismissRequest
+	(*WithdrawQuestionRequest)(nil),  // 35: parley.v1.WithdrawQuestionRequest
+	(*SteerRequest)(nil),             // 36: parley.v1.SteerRequest
+	(*AwaitInboxRequest)(nil),        // 37: parley.v1.AwaitInboxRequest
+	(*ClaimMessagesRequest)(nil),     // 38: parley.v1.ClaimMessagesRequest
+	(*AdmitMessagesRequest)(nil),     // 39: parley.v1.AdmitMessagesRequest
+	(*WithdrawMessageRequest)(nil),   // 40: parley.v1.WithdrawMessageRequest
+	(*AttachResponse)(nil),           // 41: parley.v1.AttachResponse
+	(*BeginTurnResponse)(nil),        // 42: parley.v1.BeginTurnResponse
+	(*BeginStepResponse)(nil),        // 43: parley.v1.BeginStepResponse
+	(*EndStepResponse)(nil),          // 44: parley.v1.EndStepResponse
+	(*EndTurnResponse)(nil),          // 45: parley.v1.EndTurnResponse
+	(*AskResponse)(nil),              // 46: parley.v1.AskResponse
+	(*SubmitResponse)(nil),           // 47: parley.v1.SubmitResponse
+	(*ExpireResponse)(nil),           // 48: parley.v1.ExpireResponse
+	(*DelegateResponse)(nil),         // 49: parley.v1.DelegateResponse
+	(*DismissResponse)(nil),          // 50: parley.v1.DismissResponse
+	(*WithdrawQuestionResponse)(nil), // 51: parley.v1.WithdrawQuestionResponse
+	(*SteerResponse)(nil),            // 52: parley.v1.SteerResponse
+	(*AwaitInboxResponse)(nil),       // 53: parley.v1.AwaitInboxResponse
+	(*ClaimMessagesResponse)(nil),    // 54: parley.v1.ClaimMessagesResponse
+	(*AdmitMessagesResponse)(nil),    // 55: parley.v1.AdmitMessagesResponse
+	(*WithdrawMessageResponse)(nil),  // 56: parley.v1.WithdrawMessageResponse
 }
 var file_service_proto_depIdxs = []int32{
 	2,  // 0: parley.v1.GetSessionResponse.session:type_name -> parley.v1.SessionRow
-	2,  // 1: parley.v1.ListSessionsResponse.sessions:type_name -> parley.v1.SessionRow
-	18, // 2: parley.v1.QuestionRow.questions:type_name -> parley.v1.Question
-	19, // 3: parley.v1.QuestionRow.settlement:type_name -> parley.v1.Settlement
-	20, // 4: parley.v1.QuestionRow.answers:type_name -> parley.v1.Answer
-	7,  // 5: parley.v1.ListQuestionsResponse.questions:type_name -> parley.v1.QuestionRow
-	7,  // 6: parley.v1.GetQuestionResponse.question:type_name -> parley.v1.QuestionRow
-	7,  // 7: parley.v1.WatchQuestionsResponse.question:type_name -> parley.v1.QuestionRow
-	21, // 8: parley.v1.ListInboxResponse.messages:type_name -> parley.v1.InboxMessage
-	22, // 9: parley.v1.SessionService.Attach:input_type -> parley.v1.AttachRequest
-	23, // 10: parley.v1.SessionService.BeginTurn:input_type -> parley.v1.BeginTurnRequest
-	24, // 11: parley.v1.SessionService.BeginStep:input_type -> parley.v1.BeginStepRequest
-	25, // 12: parley.v1.SessionService.EndStep:input_type -> parley.v1.EndStepRequest
-	26, // 13: parley.v1.SessionService.EndTurn:input_type -> parley.v1.EndTurnRequest
-	0,  // 14: parley.v1.SessionService.GetSession:input_type -> parley.v1.GetSessionRequest
-	3,  // 15: parley.v1.SessionService.ListSessions:input_type -> parley.v1.ListSessionsRequest
-	5,  // 16: parley.v1.SessionService.ReadLog:input_type -> parley.v1.ReadLogRequest
-	27, // 17: parley.v1.QuestionService.Ask:input_type -> parley.v1.AskRequest
-	8,  // 18: parley.v1.QuestionService.ListQuestions:input_type -> parley.v1.ListQuestionsRequest
-	10, // 19: parley.v1.QuestionService.GetQuestion:input_type -> parley.v1.GetQuestionRequest
-	12, // 20: parley.v1.QuestionService.WatchQuestions:input_type -> parley.v1.WatchQuestionsRequest
-	14, // 21: parley.v1.QuestionService.AttachWait:input_type -> parley.v1.AttachWaitRequest
-	28, // 22: parley.v1.QuestionService.Submit:input_type -> parley.v1.SubmitRequest
-	29, // 23: parley.v1.QuestionService.Expire:input_type -> parley.v1.ExpireRequest
-	30, // 24: parley.v1.QuestionService.Delegate:input_type -> parley.v1.DelegateRequest
-	31, // 25: parley.v1.QuestionService.Dismiss:input_type -> parley.v1.DismissRequest
-	32, // 26: parley.v1.QuestionService.WithdrawQuestion:input_type -> parley.v1.WithdrawQuestionRequest
-	33, // 27: parley.v1.InboxService.Steer:input_type -> parley.v1.SteerRequest
-	16, // 28: parley.v1.InboxService.ListInbox:input_type -> parley.v1.ListInboxRequest
-	34, // 29: parley.v1.InboxService.AwaitInbox:input_type -> parley.v1.AwaitInboxRequest
-	35, // 30: parley.v1.InboxService.ClaimMessages:input_type -> parley.v1.ClaimMessagesRequest
-	36, // 31: parley.v1.InboxService.AdmitMessages:input_type -> parley.v1.AdmitMessagesRequest
-	37, // 32: parley.v1.InboxService.WithdrawMessage:input_type -> parley.v1.WithdrawMessageRequest
-	38, // 33: parley.v1.SessionService.Attach:output_type -> parley.v1.AttachResponse
-	39, // 34: parley.v1.SessionService.BeginTurn:output_type -> parley.v1.BeginTurnResponse
-	40, // 35: parley.v1.SessionService.BeginStep:output_type -> parley.v1.BeginStepResponse
-	41, // 36: parley.v1.SessionService.EndStep:output_type -> parley.v1.EndStepResponse
-	42, // 37: parley.v1.SessionService.EndTurn:output_type -> parley.v1.EndTurnResponse
-	1,  // 38: parley.v1.SessionService.GetSession:output_type -> parley.v1.GetSessionResponse
-	4,  // 39: parley.v1.SessionService.ListSessions:output_type -> parley.v1.ListSessionsResponse
-	6,  // 40: parley.v1.SessionService.ReadLog:output_type -> parley.v1.ReadLogResponse
-	43, // 41: parley.v1.QuestionService.Ask:output_type -> parley.v1.AskResponse
-	9,  // 42: parley.v1.QuestionService.ListQuestions:output_type -> parley.v1.ListQuestionsResponse
-	11, // 43: parley.v1.QuestionService.GetQuestion:output_type -> parley.v1.GetQuestionResponse
-	13, // 44: parley.v1.QuestionService.WatchQuestions:output_type -> parley.v1.WatchQuestionsResponse
-	15, // 45: parley.v1.QuestionService.AttachWait:output_type -> parley.v1.AttachWaitResponse
-	44, // 46: parley.v1.QuestionService.Submit:output_type -> parley.v1.SubmitResponse
-	45, // 47: parley.v1.QuestionService.Expire:output_type -> parley.v1.ExpireResponse
-	46, // 48: parley.v1.QuestionService.Delegate:output_type -> parley.v1.DelegateResponse
-	47, // 49: parley.v1.QuestionService.Dismiss:output_type -> parley.v1.DismissResponse
-	48, // 50: parley.v1.QuestionService.WithdrawQuestion:output_type -> parley.v1.WithdrawQuestionResponse
-	49, // 51: parley.v1.InboxService.Steer:output_type -> parley.v1.SteerResponse
-	17, // 52: parley.v1.InboxService.ListInbox:output_type -> parley.v1.ListInboxResponse
-	50, // 53: parley.v1.InboxService.AwaitInbox:output_type -> parley.v1.AwaitInboxResponse
-	51, // 54: parley.v1.InboxService.ClaimMessages:output_type -> parley.v1.ClaimMessagesResponse
-	52, // 55: parley.v1.InboxService.AdmitMessages:output_type -> parley.v1.AdmitMessagesResponse
-	53, // 56: parley.v1.InboxService.WithdrawMessage:output_type -> parley.v1.WithdrawMessageResponse
-	33, // [33:57] is the sub-list for method output_type
-	9,  // [9:33] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	20, // 1: parley.v1.SessionRow.trouble:type_name -> parley.v1.Refusal
+	2,  // 2: parley.v1.ListSessionsResponse.sessions:type_name -> parley.v1.SessionRow
+	21, // 3: parley.v1.QuestionRow.questions:type_name -> parley.v1.Question
+	22, // 4: parley.v1.QuestionRow.settlement:type_name -> parley.v1.Settlement
+	23, // 5: parley.v1.QuestionRow.answers:type_name -> parley.v1.Answer
+	20, // 6: parley.v1.QuestionRow.trouble:type_name -> parley.v1.Refusal
+	7,  // 7: parley.v1.ListQuestionsResponse.questions:type_name -> parley.v1.QuestionRow
+	7,  // 8: parley.v1.GetQuestionResponse.question:type_name -> parley.v1.QuestionRow
+	7,  // 9: parley.v1.WatchQuestionsResponse.question:type_name -> parley.v1.QuestionRow
+	24, // 10: parley.v1.ListInboxResponse.messages:type_name -> parley.v1.InboxMessage
+	25, // 11: parley.v1.SessionService.Attach:input_type -> parley.v1.AttachRequest
+	26, // 12: parley.v1.SessionService.BeginTurn:input_type -> parley.v1.BeginTurnRequest
+	27, // 13: parley.v1.SessionService.BeginStep:input_type -> parley.v1.BeginStepRequest
+	28, // 14: parley.v1.SessionService.EndStep:input_type -> parley.v1.EndStepRequest
+	29, // 15: parley.v1.SessionService.EndTurn:input_type -> parley.v1.EndTurnRequest
+	0,  // 16: parley.v1.SessionService.GetSession:input_type -> parley.v1.GetSessionRequest
+	3,  // 17: parley.v1.SessionService.ListSessions:input_type -> parley.v1.ListSessionsRequest
+	5,  // 18: parley.v1.SessionService.ReadLog:input_type -> parley.v1.ReadLogRequest
+	30, // 19: parley.v1.QuestionService.Ask:input_type -> parley.v1.AskRequest
+	8,  // 20: parley.v1.QuestionService.ListQuestions:input_type -> parley.v1.ListQuestionsRequest
+	10, // 21: parley.v1.QuestionService.GetQuestion:input_type -> parley.v1.GetQuestionRequest
+	12, // 22: parley.v1.QuestionService.WatchQuestions:input_type -> parley.v1.WatchQuestionsRequest
+	14, // 23: parley.v1.QuestionService.AttachWait:input_type -> parley.v1.AttachWaitRequest
+	16, // 24: parley.v1.QuestionService.ReleaseWait:input_type -> parley.v1.ReleaseWaitRequest
+	31, // 25: parley.v1.QuestionService.Submit:input_type -> parley.v1.SubmitRequest
+	32, // 26: parley.v1.QuestionService.Expire:input_type -> parley.v1.ExpireRequest
+	33, // 27: parley.v1.QuestionService.Delegate:input_type -> parley.v1.DelegateRequest
+	34, // 28: parley.v1.QuestionService.Dismiss:input_type -> parley.v1.DismissRequest
+	35, // 29: parley.v1.QuestionService.WithdrawQuestion:input_type -> parley.v1.WithdrawQuestionRequest
+	36, // 30: parley.v1.InboxService.Steer:input_type -> parley.v1.SteerRequest
+	18, // 31: parley.v1.InboxService.ListInbox:input_type -> parley.v1.ListInboxRequest
+	37, // 32: parley.v1.InboxService.AwaitInbox:input_type -> parley.v1.AwaitInboxRequest
+	38, // 33: parley.v1.InboxService.ClaimMessages:input_type -> parley.v1.ClaimMessagesRequest
+	39, // 34: parley.v1.InboxService.AdmitMessages:input_type -> parley.v1.AdmitMessagesRequest
+	40, // 35: parley.v1.InboxService.WithdrawMessage:input_type -> parley.v1.WithdrawMessageRequest
+	41, // 36: parley.v1.SessionService.Attach:output_type -> parley.v1.AttachResponse
+	42, // 37: parley.v1.SessionService.BeginTurn:output_type -> parley.v1.BeginTurnResponse
+	43, // 38: parley.v1.SessionService.BeginStep:output_type -> parley.v1.BeginStepResponse
+	44, // 39: parley.v1.SessionService.EndStep:output_type -> parley.v1.EndStepResponse
+	45, // 40: parley.v1.SessionService.EndTurn:output_type -> parley.v1.EndTurnResponse
+	1,  // 41: parley.v1.SessionService.GetSession:output_type -> parley.v1.GetSessionResponse
+	4,  // 42: parley.v1.SessionService.ListSessions:output_type -> parley.v1.ListSessionsResponse
+	6,  // 43: parley.v1.SessionService.ReadLog:output_type -> parley.v1.ReadLogResponse
+	46, // 44: parley.v1.QuestionService.Ask:output_type -> parley.v1.AskResponse
+	9,  // 45: parley.v1.QuestionService.ListQuestions:output_type -> parley.v1.ListQuestionsResponse
+	11, // 46: parley.v1.QuestionService.GetQuestion:output_type -> parley.v1.GetQuestionResponse
+	13, // 47: parley.v1.QuestionService.WatchQuestions:output_type -> parley.v1.WatchQuestionsResponse
+	15, // 48: parley.v1.QuestionService.AttachWait:output_type -> parley.v1.AttachWaitResponse
+	17, // 49: parley.v1.QuestionService.ReleaseWait:output_type -> parley.v1.ReleaseWaitResponse
+	47, // 50: parley.v1.QuestionService.Submit:output_type -> parley.v1.SubmitResponse
+	48, // 51: parley.v1.QuestionService.Expire:output_type -> parley.v1.ExpireResponse
+	49, // 52: parley.v1.QuestionService.Delegate:output_type -> parley.v1.DelegateResponse
+	50, // 53: parley.v1.QuestionService.Dismiss:output_type -> parley.v1.DismissResponse
+	51, // 54: parley.v1.QuestionService.WithdrawQuestion:output_type -> parley.v1.WithdrawQuestionResponse
+	52, // 55: parley.v1.InboxService.Steer:output_type -> parley.v1.SteerResponse
+	19, // 56: parley.v1.InboxService.ListInbox:output_type -> parley.v1.ListInboxResponse
+	53, // 57: parley.v1.InboxService.AwaitInbox:output_type -> parley.v1.AwaitInboxResponse
+	54, // 58: parley.v1.InboxService.ClaimMessages:output_type -> parley.v1.ClaimMessagesResponse
+	55, // 59: parley.v1.InboxService.AdmitMessages:output_type -> parley.v1.AdmitMessagesResponse
+	56, // 60: parley.v1.InboxService.WithdrawMessage:output_type -> parley.v1.WithdrawMessageResponse
+	36, // [36:61] is the sub-list for method output_type
+	11, // [11:36] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_service_proto_init() }
@@ -1371,7 +1540,7 @@ func file_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_service_proto_rawDesc), len(file_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   18,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

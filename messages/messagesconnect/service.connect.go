@@ -72,6 +72,9 @@ const (
 	// QuestionServiceAttachWaitProcedure is the fully-qualified name of the QuestionService's
 	// AttachWait RPC.
 	QuestionServiceAttachWaitProcedure = "/parley.v1.QuestionService/AttachWait"
+	// QuestionServiceReleaseWaitProcedure is the fully-qualified name of the QuestionService's
+	// ReleaseWait RPC.
+	QuestionServiceReleaseWaitProcedure = "/parley.v1.QuestionService/ReleaseWait"
 	// QuestionServiceSubmitProcedure is the fully-qualified name of the QuestionService's Submit RPC.
 	QuestionServiceSubmitProcedure = "/parley.v1.QuestionService/Submit"
 	// QuestionServiceExpireProcedure is the fully-qualified name of the QuestionService's Expire RPC.
@@ -360,6 +363,7 @@ type QuestionServiceClient interface {
 	GetQuestion(context.Context, *connect.Request[messages.GetQuestionRequest]) (*connect.Response[messages.GetQuestionResponse], error)
 	WatchQuestions(context.Context, *connect.Request[messages.WatchQuestionsRequest]) (*connect.ServerStreamForClient[messages.WatchQuestionsResponse], error)
 	AttachWait(context.Context, *connect.Request[messages.AttachWaitRequest]) (*connect.ServerStreamForClient[messages.AttachWaitResponse], error)
+	ReleaseWait(context.Context, *connect.Request[messages.ReleaseWaitRequest]) (*connect.Response[messages.ReleaseWaitResponse], error)
 	Submit(context.Context, *connect.Request[messages.SubmitRequest]) (*connect.Response[messages.SubmitResponse], error)
 	Expire(context.Context, *connect.Request[messages.ExpireRequest]) (*connect.Response[messages.ExpireResponse], error)
 	Delegate(context.Context, *connect.Request[messages.DelegateRequest]) (*connect.Response[messages.DelegateResponse], error)
@@ -408,6 +412,12 @@ func NewQuestionServiceClient(httpClient connect.HTTPClient, baseURL string, opt
 			connect.WithSchema(questionServiceMethods.ByName("AttachWait")),
 			connect.WithClientOptions(opts...),
 		),
+		releaseWait: connect.NewClient[messages.ReleaseWaitRequest, messages.ReleaseWaitResponse](
+			httpClient,
+			baseURL+QuestionServiceReleaseWaitProcedure,
+			connect.WithSchema(questionServiceMethods.ByName("ReleaseWait")),
+			connect.WithClientOptions(opts...),
+		),
 		submit: connect.NewClient[messages.SubmitRequest, messages.SubmitResponse](
 			httpClient,
 			baseURL+QuestionServiceSubmitProcedure,
@@ -448,6 +458,7 @@ type questionServiceClient struct {
 	getQuestion      *connect.Client[messages.GetQuestionRequest, messages.GetQuestionResponse]
 	watchQuestions   *connect.Client[messages.WatchQuestionsRequest, messages.WatchQuestionsResponse]
 	attachWait       *connect.Client[messages.AttachWaitRequest, messages.AttachWaitResponse]
+	releaseWait      *connect.Client[messages.ReleaseWaitRequest, messages.ReleaseWaitResponse]
 	submit           *connect.Client[messages.SubmitRequest, messages.SubmitResponse]
 	expire           *connect.Client[messages.ExpireRequest, messages.ExpireResponse]
 	delegate         *connect.Client[messages.DelegateRequest, messages.DelegateResponse]
@@ -478,6 +489,11 @@ func (c *questionServiceClient) WatchQuestions(ctx context.Context, req *connect
 // AttachWait calls parley.v1.QuestionService.AttachWait.
 func (c *questionServiceClient) AttachWait(ctx context.Context, req *connect.Request[messages.AttachWaitRequest]) (*connect.ServerStreamForClient[messages.AttachWaitResponse], error) {
 	return c.attachWait.CallServerStream(ctx, req)
+}
+
+// ReleaseWait calls parley.v1.QuestionService.ReleaseWait.
+func (c *questionServiceClient) ReleaseWait(ctx context.Context, req *connect.Request[messages.ReleaseWaitRequest]) (*connect.Response[messages.ReleaseWaitResponse], error) {
+	return c.releaseWait.CallUnary(ctx, req)
 }
 
 // Submit calls parley.v1.QuestionService.Submit.
@@ -512,6 +528,7 @@ type QuestionServiceHandler interface {
 	GetQuestion(context.Context, *connect.Request[messages.GetQuestionRequest]) (*connect.Response[messages.GetQuestionResponse], error)
 	WatchQuestions(context.Context, *connect.Request[messages.WatchQuestionsRequest], *connect.ServerStream[messages.WatchQuestionsResponse]) error
 	AttachWait(context.Context, *connect.Request[messages.AttachWaitRequest], *connect.ServerStream[messages.AttachWaitResponse]) error
+	ReleaseWait(context.Context, *connect.Request[messages.ReleaseWaitRequest]) (*connect.Response[messages.ReleaseWaitResponse], error)
 	Submit(context.Context, *connect.Request[messages.SubmitRequest]) (*connect.Response[messages.SubmitResponse], error)
 	Expire(context.Context, *connect.Request[messages.ExpireRequest]) (*connect.Response[messages.ExpireResponse], error)
 	Delegate(context.Context, *connect.Request[messages.DelegateRequest]) (*connect.Response[messages.DelegateResponse], error)
@@ -556,6 +573,12 @@ func NewQuestionServiceHandler(svc QuestionServiceHandler, opts ...connect.Handl
 		connect.WithSchema(questionServiceMethods.ByName("AttachWait")),
 		connect.WithHandlerOptions(opts...),
 	)
+	questionServiceReleaseWaitHandler := connect.NewUnaryHandler(
+		QuestionServiceReleaseWaitProcedure,
+		svc.ReleaseWait,
+		connect.WithSchema(questionServiceMethods.ByName("ReleaseWait")),
+		connect.WithHandlerOptions(opts...),
+	)
 	questionServiceSubmitHandler := connect.NewUnaryHandler(
 		QuestionServiceSubmitProcedure,
 		svc.Submit,
@@ -598,6 +621,8 @@ func NewQuestionServiceHandler(svc QuestionServiceHandler, opts ...connect.Handl
 			questionServiceWatchQuestionsHandler.ServeHTTP(w, r)
 		case QuestionServiceAttachWaitProcedure:
 			questionServiceAttachWaitHandler.ServeHTTP(w, r)
+		case QuestionServiceReleaseWaitProcedure:
+			questionServiceReleaseWaitHandler.ServeHTTP(w, r)
 		case QuestionServiceSubmitProcedure:
 			questionServiceSubmitHandler.ServeHTTP(w, r)
 		case QuestionServiceExpireProcedure:
@@ -635,6 +660,10 @@ func (UnimplementedQuestionServiceHandler) WatchQuestions(context.Context, *conn
 
 func (UnimplementedQuestionServiceHandler) AttachWait(context.Context, *connect.Request[messages.AttachWaitRequest], *connect.ServerStream[messages.AttachWaitResponse]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("parley.v1.QuestionService.AttachWait is not implemented"))
+}
+
+func (UnimplementedQuestionServiceHandler) ReleaseWait(context.Context, *connect.Request[messages.ReleaseWaitRequest]) (*connect.Response[messages.ReleaseWaitResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("parley.v1.QuestionService.ReleaseWait is not implemented"))
 }
 
 func (UnimplementedQuestionServiceHandler) Submit(context.Context, *connect.Request[messages.SubmitRequest]) (*connect.Response[messages.SubmitResponse], error) {
