@@ -20,11 +20,13 @@ type Position int64
 //
 // Writing is asynchronous: Open, Append and their callbacks never block the
 // caller. A callback is called exactly once, on a goroutine of the journal's,
-// and must not block. After Close has returned no callback is pending.
+// and should not block: it holds up other callbacks, though never a commit.
+// Callbacks come in commit order. After Close has returned none is pending.
 type Journal interface {
 	// Open takes the session's next epoch, and only then reads its log
 	// (promise 6). For a session that does not exist nothing is recorded:
 	// Opened has Epoch 0 and no header, and the first Append creates it.
+	// A damaged log is messages.SessionCorrupt; the epoch is taken all the same.
 	Open(session string, done func(Opened, error))
 
 	// Append records a batch, all or none, if the session's epoch and next
@@ -33,19 +35,22 @@ type Journal interface {
 	//
 	// An empty batch records nothing and proves that the epoch is still owned.
 	//
-	// An error that is a refusal of this batch alone is messages.Fenced; every
-	// other error (JOURNAL_FULL, JOURNAL_IO, …) may have left the batch in
-	// doubt: the caller must Open again to learn what was recorded.
+	// An error that is a refusal of this batch alone is messages.Fenced, or
+	// messages.Bug for a batch that Check refuses; every other error
+	// (JOURNAL_FULL, JOURNAL_IO, …) may have left the batch in doubt: the
+	// caller must Open again to learn what was recorded.
 	Append(batch Batch, done func(Appended, error))
 
 	Reader
 
 	// Backup writes a consistent copy to path while the journal is in use.
-	// The path must not exist.
+	// The path must not exist: messages.BadRequest. A journal that keeps
+	// nothing on disk refuses with messages.BadRequest.
 	Backup(ctx context.Context, path string) error
 
 	// Close finishes what was handed in, syncs, and closes. Later calls fail
-	// with messages.Unavailable.
+	// with messages.Unavailable, and every channel of Moved is closed. It waits
+	// for the callbacks, so a callback must not call it. A second Close is nil.
 	Close() error
 }
 
@@ -56,54 +61,65 @@ type Opened struct {
 	Events []sessionlog.Event
 }
 
-// Batch is one append.
+// Batch is one append. Its events, header and index must not change until the
+// callback has run.
 type Batch struct {
 	Session string
 	// Epoch is the one Open returned. 0: the session must not exist yet.
 	Epoch int64
 	// Seq is the sequence number of the first event, the session's next.
 	Seq int64
-	// Header is set on the append that creates the session.
+	// Header is set on the append that creates the session, and on no other.
 	Header *sessionlog.Header
 	Events []sessionlog.Event
-	// Index changes, recorded in the same transaction.
+	// Index changes, recorded in the same transaction, in this order.
 	Index []sessionlog.RowChange
+	// Delete erases the session: header, events and index rows, whose removal
+	// shows in Changes. It carries nothing else. Its epoch is remembered, so
+	// that no owner of the erased session can write to a later one of its name.
+	Delete bool
 }
 
 // Appended is what a recorded batch became.
 type Appended struct {
 	// At is the position of the batch; for an empty batch, the last position.
 	At Position
-	// Epoch is the session's epoch now: 1 after the append that created it.
+	// Epoch is the session's epoch now: 1 after the append that created it, or
+	// the next one when a session of that name was deleted before.
 	Epoch int64
 }
 
-// Reader is the read side. Reads never take an epoch and never fence an owner.
+// Reader is the read side. Reads never take an epoch, never fence an owner, and
+// see every append whose callback has been called. A limit of 0 means no limit.
 type Reader interface {
 	// Read returns a session's header and events from sequence number `from`,
 	// at most limit (0: all). A session that does not exist: messages.NotFound.
 	Read(ctx context.Context, session string, from int64, limit int) (Opened, error)
 
-	// Sessions lists sessions by id after the given one, at most limit.
+	// Sessions lists sessions by id, in byte order, after the given one.
 	Sessions(ctx context.Context, after string, limit int) ([]SessionInfo, error)
 
-	// Active lists the index rows, by session and call after the given key, at
-	// most limit, and the position at which the list is true.
+	// Active lists the index rows, by session and call in byte order, after the
+	// given key, and the position at which the list is true.
 	Active(ctx context.Context, filter ActiveFilter) ([]ActiveRow, Position, error)
 
 	// Changes returns the index changes recorded after a position, in commit
-	// order, at most limit batches' worth, and the position to go on from.
+	// order, those of at most limit batches, and the position to go on from.
+	// The changes of a deleted session are its removals alone. A position the
+	// journal has not reached is messages.BadRequest: the view was built from
+	// another journal and must be built anew.
 	Changes(ctx context.Context, after Position, limit int) ([]Change, Position, error)
 
-	// Due lists sessions that have a row due at or before the given wall time,
-	// at most limit, and the earliest due time after it (0: none).
+	// Due lists sessions that have a row due at or before the given wall time
+	// in milliseconds, the longest due first, each once, and the earliest due
+	// time of any row after it (0: none).
 	Due(ctx context.Context, before int64, limit int) (sessions []string, next int64, err error)
 
 	// Last returns the position of the newest batch.
 	Last(ctx context.Context) (Position, error)
 
 	// Moved returns a channel that is closed once a position above `after` has
-	// been recorded (at once if it has been).
+	// been recorded (at once if it has been), or the journal was closed.
 	Moved(after Position) <-chan struct{}
 }
 
