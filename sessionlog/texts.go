@@ -217,13 +217,17 @@ func IsPending(text string) bool {
 	return ok && v.get("pending").isTrue()
 }
 
+// PendingGuidance is what a pending result tells the model (Q-031).
+const PendingGuidance = "No answer arrived before the timeout. The question is pending: this is not a skip and not permission. " +
+	"Go on with independent work. The user can still answer; the reply will arrive as a user message of kind " +
+	"answer_to_pending_question with this callId and the original questions."
+
 // PendingText is the result of a call whose wait ended without an answer (Q-031, Q-032): pending is neither a skip nor
 // a permission, and says so.
 func PendingText(callID string) string {
 	d := appendString([]byte(`{"pending":true,"callId":`), callID)
-	d = append(d, `,"message":"No answer arrived before the timeout. The question is pending: this is not a skip and not permission. `+
-		`Go on with independent work. The user can still answer; the reply will arrive as a user message of kind `+
-		`answer_to_pending_question with this callId and the original questions."}`...)
+	d = appendString(append(d, `,"message":`...), PendingGuidance)
+	d = append(d, '}')
 	return string(d)
 }
 

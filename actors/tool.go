@@ -1,0 +1,214 @@
+package actors
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/parleyrun/parley/messages"
+	"github.com/parleyrun/parley/sessionlog"
+)
+
+// TimeoutMaxS is the longest foreground wait, in seconds (Q-021).
+const TimeoutMaxS = 2147483
+
+// Args are the arguments of one tool call, as far as they reach the question (Q-030).
+type Args struct {
+	Questions []*messages.Question
+	// TimeoutS is nil when the call named none.
+	TimeoutS *float64
+}
+
+// ParseArguments checks raw argument text against the tool's schema (Q-022,
+// Q-024) and reads it. Its error lists every violation in schema order.
+func ParseArguments(raw string, timed bool) (Args, *messages.Error) {
+	var root any
+	dec := json.NewDecoder(strings.NewReader(raw))
+	dec.UseNumber()
+	if err := dec.Decode(&root); err != nil {
+		return Args{}, messages.Refuse(messages.InvalidArgs, "the arguments are not JSON: %v", err)
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return Args{}, messages.Refuse(messages.InvalidArgs, "the arguments are more than one JSON value")
+	}
+	c := &checker{}
+	args := c.arguments(root, timed)
+	if len(c.bad) > 0 {
+		return Args{}, messages.Refuse(messages.InvalidArgs, "%s", strings.Join(c.bad, "; "))
+	}
+	return args, nil
+}
+
+// checker walks the arguments in schema order and collects violations.
+type checker struct{ bad []string }
+
+func (c *checker) say(format string, args ...any) { c.bad = append(c.bad, fmt.Sprintf(format, args...)) }
+
+func (c *checker) arguments(root any, timed bool) (args Args) {
+	top, ok := root.(map[string]any)
+	if !ok {
+		c.say("arguments: must be an object")
+		return args
+	}
+	if list, ok := property[[]any](c, top, "", "questions", true, "a list"); ok {
+		for i, item := range list {
+			args.Questions = append(args.Questions, c.question(item, fmt.Sprintf("questions[%d]", i)))
+		}
+	}
+	if n, ok := property[json.Number](c, top, "", "timeout", false, "an integer"); ok && timed {
+		f, err := n.Float64()
+		if err != nil || f != float64(int64(f)) {
+			c.say("timeout: must be an integer")
+		} else {
+			args.TimeoutS = &f
+		}
+	}
+	return args
+}
+
+func (c *checker) question(item any, path string) *messages.Question {
+	q := &messages.Question{}
+	rec, ok := item.(map[string]any)
+	if !ok {
+		c.say("%s: must be an object", path)
+		return q
+	}
+	q.Id, _ = property[string](c, rec, path, "id", true, "a string")
+	q.Question, _ = property[string](c, rec, path, "question", true, "a string")
+	q.Header, _ = property[string](c, rec, path, "header", false, "a string")
+	if list, ok := property[[]any](c, rec, path, "options", false, "a list"); ok {
+		for i, o := range list {
+			q.Options = append(q.Options, c.option(o, fmt.Sprintf("%s.options[%d]", path, i)))
+		}
+	}
+	q.MultiSelect, _ = property[bool](c, rec, path, "multi_select", false, "a boolean")
+	return q
+}
+
+func (c *checker) option(item any, path string) *messages.Option {
+	o := &messages.Option{}
+	rec, ok := item.(map[string]any)
+	if !ok {
+		c.say("%s: must be an object", path)
+		return o
+	}
+	o.Label, _ = property[string](c, rec, path, "label", true, "a string")
+	o.Description, _ = property[string](c, rec, path, "description", false, "a string")
+	return o
+}
+
+func property[T any](c *checker, rec map[string]any, path, name string, required bool, want string) (T, bool) {
+	if path != "" {
+		path += "."
+	}
+	v, present := rec[name]
+	t, ok := v.(T)
+	switch {
+	case !present && required:
+		c.say("%s%s: is required", path, name)
+	case present && !ok:
+		c.say("%s%s: must be %s", path, name, want)
+	}
+	return t, ok
+}
+
+// Timeout is the effective wait of a timed call (Q-026): never means −1. The
+// error is plain in the log and BAD_TIMEOUT to callers.
+func (a Args) Timeout(defaultS int64) (ms int64, never bool, err *messages.Error) {
+	s := float64(defaultS)
+	if a.TimeoutS != nil {
+		s = *a.TimeoutS
+	}
+	if s == -1 {
+		return 0, true, nil
+	}
+	if s < 1 || s > TimeoutMaxS || s != float64(int64(s)) {
+		return 0, false, messages.Refuse(messages.BadTimeout,
+			"timeout is %v; it must be -1 or a whole number of 1 to %d seconds", s, TimeoutMaxS)
+	}
+	return int64(s) * 1000, false, nil
+}
+
+// CheckDefaultTimeout holds Q-021: it is checked when the node starts, not at a call.
+func CheckDefaultTimeout(s int64) error {
+	if s != -1 && (s < 1 || s > TimeoutMaxS) {
+		return messages.Refuse(messages.BadTimeout, "the default timeout is %d s; it must be -1 or 1 to %d", s, TimeoutMaxS)
+	}
+	return nil
+}
+
+// UniqueIDs holds the second check of Q-026: the error names the id as a JSON string.
+func UniqueIDs(questions []*messages.Question) *messages.Error {
+	seen := map[string]bool{}
+	for _, q := range questions {
+		if seen[q.GetId()] {
+			return messages.Refuse(messages.InvalidArgs, "question id %s is used twice; ids must be distinct within a call", jsonText(q.GetId()))
+		}
+		seen[q.GetId()] = true
+	}
+	return nil
+}
+
+// ToolDefinition is the tool as a request header records it (Q-020 … Q-023).
+// The presence of `timeout` is what marks its calls as timed (Q-134).
+func ToolDefinition(timed bool, defaultS int64) json.RawMessage {
+	type object = map[string]any
+	str := func(d string) object { return object{"type": "string", "description": d} }
+	option := object{"type": "object", "properties": object{
+		"label":       str("Short text of the choice; the answer quotes it. Put a recommended choice first and end its label with \"(Recommended)\"."),
+		"description": str("What choosing it means."),
+	}, "required": []string{"label"}, "additionalProperties": true}
+	question := object{"type": "object", "properties": object{
+		"id":           str("A stable id, distinct within the call."),
+		"question":     str("The question, in the user's own terms."),
+		"header":       str("A very short title."),
+		"options":      object{"type": "array", "items": option, "description": "Choices, if there are any. The user can always write something else."},
+		"multi_select": object{"type": "boolean", "description": "Whether several choices may be taken together."},
+	}, "required": []string{"id", "question"}, "additionalProperties": true}
+	props := object{"questions": object{"type": "array", "items": question}}
+	desc := "Ask the user brief, self-contained questions in the user's terms, each with a distinct stable id. " +
+		"A question the user skips comes back as an answer with an empty selection and no custom text."
+	if timed {
+		desc += " If no answers come in time the result is pending: the user can still answer, and the answer will reach you as a later message. Pending is neither a skip nor permission."
+		standard := fmt.Sprintf("%d seconds", defaultS)
+		if defaultS == -1 {
+			standard = "no limit"
+		}
+		props["timeout"] = object{"type": "integer", "description": "Seconds to wait before the result is pending; " +
+			standard + " when left out. Use -1 only for answers you cannot go on without."}
+	}
+	return json.RawMessage(jsonText(object{"name": sessionlog.ToolName, "description": desc,
+		"parameters": object{"type": "object", "properties": props, "required": []string{"questions"}}}))
+}
+
+// answerJSON is an answer item as results and replies hold it (Q-002, Q-031).
+type answerJSON struct {
+	ID       string   `json:"id"`
+	Selected []string `json:"selected"`
+	Custom   *string  `json:"custom,omitempty"`
+}
+
+// AnswersJSON is the batch as given: order, texts and duplicates untouched.
+func AnswersJSON(answers []*messages.Answer) json.RawMessage {
+	out := make([]answerJSON, len(answers))
+	for i, a := range answers {
+		out[i] = answerJSON{ID: a.GetId(), Selected: a.GetSelected(), Custom: a.Custom}
+		if out[i].Selected == nil {
+			out[i].Selected = []string{}
+		}
+	}
+	return json.RawMessage(jsonText(out))
+}
+
+// jsonText encodes without HTML escapes: texts are for people and models.
+func jsonText(v any) string {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		panic("actors: a value of ours does not encode: " + err.Error())
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}

@@ -1,0 +1,330 @@
+package actors
+
+import (
+	"slices"
+
+	"github.com/parleyrun/parley/messages"
+	"github.com/parleyrun/parley/sessionlog"
+)
+
+// WaitSeed is what a wait is built from: the session's fold, nothing else.
+type WaitSeed struct {
+	Part PartID
+	// Deadline is the recorded wall time in milliseconds; 0: never. Invariant:
+	// nothing ever changes it.
+	Deadline int64
+	// Timed tells askTimed from a blocking ask (Q-069 against Q-047).
+	Timed  bool
+	Askers []Addr
+	// Rebuilt: the wait is a successor; its clients have not had the time to
+	// claim it again, so claim_grace holds a deadline that has passed.
+	Rebuilt bool
+}
+
+// Wait is the foreground life of one question call.
+//
+//	counting ──first claim──▶ held ──last claim goes──▶ counting, same deadline
+//	    │                       │
+//	    └── proposal ◀──────────┘   submission, expiry, deadline, cancellation
+//	           │
+//	        settling ──Recorded──▶ ended      rivals are told who won
+//	           └─────Refused──▶ the next rival is tried
+type Wait struct {
+	rules    *Rules
+	part     PartID
+	deadline int64
+	timed    bool
+	rebuilt  bool
+	ended    bool
+	settling bool
+	quiet    bool // what the session was last told
+	gen      uint32
+	corr     uint32
+	heldTo   int64 // monotonic: claim_grace holds a passed deadline until then
+	claims   []Addr
+	askers   []Addr
+	rivals   []proposal // [0] is the one being recorded while settling
+}
+
+// proposal is one bid to settle the call, with whoever made it.
+type proposal struct {
+	from Addr
+	msg  Local // what it came from; nil for the deadline
+	out  Outcome
+}
+
+// NewWait builds a wait. The caller runs Resume before the first Step.
+func NewWait(rules *Rules, seed WaitSeed) *Wait {
+	return &Wait{
+		rules: rules, part: seed.Part, deadline: seed.Deadline, timed: seed.Timed,
+		rebuilt: seed.Rebuilt, askers: seed.Askers,
+	}
+}
+
+// Apply does nothing: a wait has no durable field of its own.
+func (w *Wait) Apply(sessionlog.Event) {}
+
+// Resume starts the timer of a fresh or rebuilt wait.
+func (w *Wait) Resume(now Now) Effects {
+	var fx Effects
+	if w.rebuilt {
+		w.heldTo = now.Mono + w.rules.ClaimGraceMS
+	}
+	w.arm(now, &fx)
+	w.tellQuiet(&fx)
+	return fx
+}
+
+// Step decides one input.
+func (w *Wait) Step(now Now, in Envelope) Effects {
+	var fx Effects
+	switch m := in.Msg.(type) {
+	case AddAsker:
+		w.addAsker(m)
+	case DropAsker:
+		w.askers = without(w.askers, m.From)
+	case OpenClaim:
+		w.openClaim(now, m, &fx)
+	case CloseClaim:
+		w.closeClaim(now, m.From, m.Lost, &fx)
+	case WaitSubmit:
+		w.propose(proposal{m.From, m, Outcome{Kind: OutcomeAnswered, Submit: m.Req}}, &fx)
+	case WaitExpire:
+		w.expire(now, m, &fx)
+	case WaitDelegate:
+		w.delegate(now, m, &fx)
+	case WaitDismiss:
+		err := messages.Refuse(messages.AskCancelled, "the user closed the question")
+		w.propose(proposal{m.From, m, Outcome{Kind: OutcomeFailed, Err: err, By: m.Req.GetBy()}}, &fx)
+	case WaitCancel:
+		w.propose(proposal{m.From, m, Outcome{Kind: OutcomeCancelled, By: m.Req.GetBy(), Reason: m.Req.GetReason()}}, &fx)
+	case Fired:
+		if m.Gen == w.gen && !w.ended { // an older generation was replaced while this one lay in the mailbox
+			w.propose(proposal{out: Outcome{Kind: OutcomeDeadline}}, &fx)
+		}
+	case Recorded:
+		if w.settling && m.Corr == w.corr {
+			w.end(m.End, true, &fx)
+		}
+	case Refused:
+		if w.settling && m.Corr == w.corr {
+			w.refused(now, m.Err, &fx)
+		}
+	case Ended:
+		w.end(m.End, false, &fx)
+	}
+	w.tellQuiet(&fx)
+	return fx
+}
+
+func (w *Wait) addAsker(m AddAsker) {
+	if !slices.Contains(w.askers, m.From) {
+		w.askers = append(w.askers, m.From)
+	}
+}
+
+// openClaim holds Q-082 … Q-085. The same claim again gets its frame again: it
+// was repeated because its session had been lost.
+func (w *Wait) openClaim(now Now, m OpenClaim, fx *Effects) {
+	if w.ended {
+		fx.Sends = append(fx.Sends, Send{To: m.From, Msg: &messages.ClaimEnd{Reason: "settled"}})
+		return
+	}
+	if len(w.claims) == 0 && w.overdue(now) {
+		fx.Sends = append(fx.Sends, Send{To: m.From, Msg: &messages.ClaimEnd{Reason: "expired"}})
+		w.propose(proposal{out: Outcome{Kind: OutcomeDeadline}}, fx)
+		return
+	}
+	if !slices.Contains(w.claims, m.From) {
+		w.claims = append(w.claims, m.From)
+	}
+	w.disarm(fx)
+	fx.Sends = append(fx.Sends, Send{To: m.From, Msg: &messages.ClaimFrame{
+		RemainingMs: max(0, w.deadline-now.Wall), Never: w.deadline == 0,
+	}})
+}
+
+// closeClaim holds: the last claim's end restores the original
+// deadline. A claim that was lost, not released, holds a passed one a little.
+func (w *Wait) closeClaim(now Now, from Addr, lost bool, fx *Effects) {
+	before := len(w.claims)
+	w.claims = without(w.claims, from)
+	if len(w.claims) == before || w.ended {
+		return
+	}
+	if lost {
+		w.heldTo = max(w.heldTo, now.Mono+w.rules.ClaimGraceMS)
+	}
+	if len(w.claims) == 0 {
+		w.arm(now, fx)
+	}
+}
+
+// expire: a client's countdown ended. While others hold the wait it only
+// releases its own claim, unless the policy is that the first one decides.
+func (w *Wait) expire(now Now, m WaitExpire, fx *Effects) {
+	others := len(without(w.claims, Addr{Key: m.Req.GetClaim()}))
+	if !w.ended && others > 0 && !w.rules.FirstExpiryWins {
+		w.closeClaim(now, Addr{Key: m.Req.GetClaim()}, false, fx)
+		fx.Replies = append(fx.Replies, Reply{m.From, &messages.ExpireResponse{}})
+		return
+	}
+	err := messages.Refuse(messages.AskTimedOut, "the user did not answer in time")
+	w.propose(proposal{m.From, m, Outcome{Kind: OutcomeFailed, Err: err, By: m.Req.GetBy()}}, fx)
+}
+
+// delegate releases a claim and settles nothing, except a blocking ask whose
+// last answerer passed.
+func (w *Wait) delegate(now Now, m WaitDelegate, fx *Effects) {
+	w.closeClaim(now, Addr{Key: m.Req.GetClaim()}, false, fx)
+	out := Outcome{Kind: OutcomePassed, By: m.Req.GetBy()}
+	if res, _ := Settle(w.timed, out); res == ResultNone || len(w.claims) > 0 || m.Req.GetAnswererLeft() {
+		fx.Replies = append(fx.Replies, Reply{m.From, &messages.DelegateResponse{}})
+		return
+	}
+	w.propose(proposal{m.From, m, out}, fx)
+}
+
+// propose asks the session to record an outcome, or parks it behind the one
+// that is being recorded (Q-088: the first settlement wins).
+func (w *Wait) propose(p proposal, fx *Effects) {
+	if w.ended {
+		return // the session has stopped routing here; its repeats are answered from the fold
+	}
+	w.rivals = append(w.rivals, p)
+	if !w.settling {
+		w.tryNext(fx)
+	}
+}
+
+func (w *Wait) tryNext(fx *Effects) {
+	w.settling = len(w.rivals) > 0
+	if w.settling {
+		w.corr++
+		fx.Up = append(fx.Up, Record{Part: w.part, Corr: w.corr, Outcome: w.rivals[0].out})
+	}
+}
+
+// refused: the session did not record it, so the call may still be open. The
+// bidder is told, the next rival is tried, and with none the deadline is back.
+func (w *Wait) refused(now Now, err *messages.Error, fx *Effects) {
+	loser := w.rivals[0]
+	w.rivals = slices.Delete(w.rivals, 0, 1)
+	if !loser.from.IsZero() {
+		fx.Replies = append(fx.Replies, Reply{loser.from, err.Wire()})
+	}
+	w.tryNext(fx)
+	if !w.settling && len(w.claims) == 0 {
+		w.arm(now, fx)
+	}
+}
+
+// end tells everybody: askers the result, the winner that it won, rivals that
+// they lost and to whom, claims that it is over.
+func (w *Wait) end(end End, won bool, fx *Effects) {
+	if w.ended {
+		return
+	}
+	w.ended = true
+	w.disarm(fx)
+	for _, a := range w.askers {
+		if end.Err != nil {
+			fx.Replies = append(fx.Replies, Reply{a, end.Err.Wire()})
+		} else {
+			fx.Replies = append(fx.Replies, Reply{a, end.Response})
+		}
+	}
+	for i, p := range w.rivals {
+		w.tell(p, end, won && i == 0, fx)
+	}
+	for _, c := range w.claims {
+		fx.Sends = append(fx.Sends, Send{To: c, Msg: &messages.ClaimEnd{Reason: "settled"}})
+	}
+	w.askers, w.rivals, w.claims, w.settling = nil, nil, nil, false
+}
+
+// tell answers one bidder. A submission that lost to a deadline, a client's
+// expiry or a root change becomes a late reply unless it said reject.
+func (w *Wait) tell(p proposal, end End, won bool, fx *Effects) {
+	if p.from.IsZero() {
+		return
+	}
+	lost := (&messages.Error{Code: messages.Settled, Text: settledText(end.Settlement), Winner: end.Settlement}).Wire()
+	reply := func(m messages.Message) { fx.Replies = append(fx.Replies, Reply{p.from, m}) }
+	switch m := p.msg.(type) {
+	case WaitSubmit:
+		switch {
+		case won:
+			reply(&messages.SubmitResponse{Settlement: end.Settlement})
+		case end.Continued && m.Req.GetOnExpired() != messages.OnExpired_ON_EXPIRED_REJECT:
+			fx.Up = append(fx.Up, Reroute(m))
+		default:
+			reply(lost)
+		}
+	case WaitExpire:
+		if won || end.Continued {
+			reply(&messages.ExpireResponse{Settled: true})
+		} else {
+			reply(lost)
+		}
+	case WaitDelegate:
+		reply(&messages.DelegateResponse{Settled: true})
+	case WaitDismiss:
+		if won {
+			reply(&messages.DismissResponse{})
+		} else {
+			reply(lost)
+		}
+	case WaitCancel: // told what became of the call, whoever won
+		reply(&messages.WithdrawQuestionResponse{Settlement: end.Settlement})
+	}
+}
+
+// arm starts the timer for the original deadline. Its length is
+// fixed now: a wall-clock jump does not re-arm it.
+func (w *Wait) arm(now Now, fx *Effects) {
+	if w.deadline == 0 || w.ended || len(w.claims) > 0 {
+		return
+	}
+	w.gen++
+	after := max(0, w.deadline-now.Wall, w.heldTo-now.Mono)
+	fx.Timers = append(fx.Timers, Timer{Name: "deadline", After: after, Gen: w.gen})
+}
+
+func (w *Wait) disarm(fx *Effects) {
+	if w.deadline == 0 {
+		return
+	}
+	w.gen++
+	fx.Timers = append(fx.Timers, Timer{Name: "deadline", After: -1, Gen: w.gen})
+}
+
+// overdue reports whether the deadline has passed and no grace holds it.
+func (w *Wait) overdue(now Now) bool {
+	return w.deadline != 0 && now.Wall >= w.deadline && now.Mono >= w.heldTo
+}
+
+// tellQuiet tells the session when the wait starts or stops to matter to
+// somebody: a session with only quiet waits may be passivated.
+func (w *Wait) tellQuiet(fx *Effects) {
+	quiet := len(w.askers) == 0 && len(w.claims) == 0 && !w.settling
+	if quiet != w.quiet && !w.ended {
+		w.quiet = quiet
+		fx.Up = append(fx.Up, Quiet{Part: w.part, Quiet: quiet})
+	}
+}
+
+func without(list []Addr, a Addr) []Addr {
+	if i := slices.Index(list, a); i >= 0 {
+		return slices.Delete(list, i, i+1)
+	}
+	return list
+}
+
+func settledText(s *messages.Settlement) string {
+	t := "the question was settled first: " + s.GetOutcome()
+	if s.GetBy() != "" {
+		t += " by " + s.GetBy()
+	}
+	return t
+}

@@ -1,0 +1,88 @@
+package sessionlog
+
+import (
+	"encoding/json"
+)
+
+// Call is a tool/call event as far as a runtime needs it.
+type Call struct {
+	CallID, Name string
+	Turn, Step   int64
+	Arguments    string // the raw argument text
+}
+
+// DecodeCall reads a tool/call. The error is a *CorruptError.
+func DecodeCall(ev Event) (Call, error) {
+	f := fieldsOf(ev, TypeToolCall)
+	c := Call{CallID: f.required("callId"), Name: f.text("name"), Arguments: f.text("arguments")}
+	c.Turn, _ = f.data.get("turn").whole()
+	c.Step, _ = f.data.get("step").whole()
+	return c, f.err
+}
+
+// Result is a tool/result event of generation V3 as far as a runtime needs it.
+type Result struct {
+	CallID  string
+	Text    string // the first text block
+	IsError bool
+	Code    string // error.code; empty for none
+}
+
+// DecodeResult reads a V3 tool/result. The error is a *CorruptError.
+func DecodeResult(ev Event) (Result, error) {
+	f := fieldsOf(ev, TypeToolResult)
+	m := f.data.get("message")
+	r := Result{Text: blockText(m.get("content")), IsError: m.get("isError").isTrue()}
+	var ok bool
+	if r.CallID, ok = m.get("toolCallId").str(); !ok {
+		f.fail("message.toolCallId must be a string")
+	}
+	r.Code, _ = f.data.get("error").get("code").str()
+	return r, f.err
+}
+
+// DecodeDispatch reads the sub call id and the tool name of a tool/ptc-dispatch,
+// and its arguments, a JSON value. The error is a *CorruptError.
+func DecodeDispatch(ev Event) (subCallID, name string, arguments json.RawMessage, err error) {
+	f := fieldsOf(ev, TypeDispatch)
+	subCallID, name = f.required("subCallId"), f.text("name")
+	return subCallID, name, json.RawMessage(f.data.get("arguments")), f.err
+}
+
+// HasToolCall says whether an assistant message record holds a tool-call block
+// with this id; its error says what is wrong with the message.
+func HasToolCall(message json.RawMessage, callID string) (bool, error) {
+	v, ok := parse(message)
+	if !ok || !v.isRecord() || !v.get("role").is("assistant") || !v.get("id").isString() || !v.get("content").isList() {
+		return false, &CorruptError{Problem: "an assistant message needs an id, the role assistant and a content list",
+			Remedy: "pass the message as the model's client gave it, with an id"}
+	}
+	for block := range v.get("content").elements {
+		if block.get("type").is("tool-call") && block.get("id").is(callID) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// Text is the first text block of a message, for people; empty when it has none.
+func (m Message) Text() string { return blockText(value(m.Raw).get("content")) }
+
+// UserMessage builds a message that a person or a program typed.
+func UserMessage(id, text, by string) Message {
+	d := appendString([]byte(`{"id":`), id)
+	d = append(d, `,"role":"user","source":{"kind":"user"`...)
+	d = appendField(d, "by", by)
+	d = appendString(append(d, `},"content":[{"type":"text","text":`...), text)
+	return Message{ID: id, Raw: append(d, `}]}`...)}
+}
+
+func blockText(content value) string {
+	for block := range content.elements {
+		if block.get("type").is("text") {
+			s, _ := block.get("text").str()
+			return s
+		}
+	}
+	return ""
+}
