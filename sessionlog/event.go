@@ -104,11 +104,16 @@ func (e Event) Line() []byte {
 		}
 		dst = append(dst, ']')
 	}
-	return append(dst, '}')
+	dst = append(dst, '}')
+	if bytes.IndexByte(dst, '\n') >= 0 {
+		// The file's framing depends on it (fault G3). Only Data that is not JSON gets here.
+		panic(fmt.Sprintf("sessionlog: data of %s holds a raw line feed", e.Type))
+	}
+	return dst
 }
 
-// errUnparsable is a line that is no JSON record at all, as opposed to a record with a wrong envelope.
-var errUnparsable = errors.New("the line is not a JSON record")
+// errUnparsable is a text that is no record at all, as opposed to a record with a wrong envelope.
+var errUnparsable = errors.New("it is not one JSON record on one line")
 
 // DecodeEvent reads one record, without its line feed, by the strict envelope of L-010: exactly the known keys, each
 // of its type. Whether the surface fields fit together is judged with the whole log, by ValidateEvents. The event
@@ -123,7 +128,7 @@ func DecodeEvent(line []byte) (Event, error) {
 
 func decodeEvent(line []byte) (Event, error) {
 	rec, ok := parse(line)
-	if !ok || !rec.isRecord() {
+	if !ok || !rec.isRecord() || bytes.IndexByte(line, '\n') >= 0 {
 		return Event{}, errUnparsable
 	}
 	ev := Event{line: line}

@@ -71,8 +71,8 @@ func DecodeHeader(line []byte) (Header, error) {
 	case !ok && bytes.HasPrefix(line, []byte("\xEF\xBB\xBF")):
 		return Header{}, &CorruptError{Line: 1, Seq: -1, Problem: "the file starts with a byte-order mark",
 			Remedy: "remove its first three bytes"}
-	case !ok:
-		return corrupt("the header line is not valid JSON")
+	case !ok || bytes.IndexByte(line, '\n') >= 0:
+		return corrupt("the header line is not valid JSON on one line")
 	case !rec.isRecord():
 		return corrupt("the first line is not a session header: it is not a record")
 	}

@@ -262,7 +262,15 @@ func (q Questions) foldReply(data value) (Questions, bool) {
 	if len(q.active) == 0 {
 		return q, false
 	}
-	source := data.get("source")
+	var source, content value
+	for k, v := range data.members {
+		switch {
+		case k.is("source"):
+			source = v
+		case k.is("content"):
+			content = v
+		}
+	}
 	if !source.get("kind").is(KindReply) {
 		return q, false
 	}
@@ -271,7 +279,7 @@ func (q Questions) foldReply(data value) (Questions, bool) {
 	if i < 0 {
 		return q, false
 	}
-	answers, ok := mapAnswers(firstText(data.get("content")).get("answers"))
+	answers, ok := mapAnswers(firstText(content).get("answers"))
 	if !ok {
 		answers = []byte("[]")
 	}
@@ -309,10 +317,19 @@ func (q Questions) index(callID string) int {
 // blocks are never read.
 func firstText(content value) value {
 	for block := range content.elements {
-		if !block.get("type").is("text") {
+		var typ, content value
+		for k, v := range block.members {
+			switch {
+			case k.is("type"):
+				typ = v
+			case k.is("text"):
+				content = v
+			}
+		}
+		if !typ.is("text") {
 			continue
 		}
-		text, ok := block.get("text").text()
+		text, ok := content.text()
 		if !ok {
 			return nil
 		}
