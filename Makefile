@@ -1,0 +1,56 @@
+# One command each; `make` alone lists them.
+.DEFAULT_GOAL := help
+.PHONY: help test check lint generate verify fuzz bench crash soak fmt ready
+
+GO       ?= go
+LINT     := bin/golangci-lint
+BUF      := $(GO) tool -modfile=tools/go.mod buf
+TIMEOUT  ?= 10m
+FUZZTIME ?= 1m
+N        ?= 200
+SOAK     ?= 30m
+BENCH    ?= .
+COUNT    ?= 1
+
+help: ## list the targets
+	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+test: ready ## all tests, raced and uncached, then a few seconds of every fuzz target; what CI runs
+	CGO_ENABLED=1 $(GO) test -race -count=1 -timeout $(TIMEOUT) ./...
+	@GO="$(GO)" FUZZTIME=3s tools/fuzz
+
+check: lint verify test ## everything a commit must pass: lint, vet, generated files, tests
+
+lint: $(LINT) ## golangci-lint, go vet and buf lint
+	$(LINT) run
+	$(GO) vet ./...
+	$(BUF) lint
+
+generate: ## write the generated code (messages/) and pages (docs/) again
+	$(BUF) generate
+	$(GO) run ./internal/cmd/docs
+
+verify: ## generated code and pages, and go.mod, are what their sources say; changes nothing
+	@GO="$(GO)" tools/verify
+
+fuzz: ## every fuzz target for FUZZTIME (1m): make fuzz FUZZTIME=10m PKG=./sessionlog
+	@GO="$(GO)" FUZZTIME=$(FUZZTIME) tools/fuzz $(PKG)
+
+bench: ## benchmarks: make bench BENCH=Append COUNT=10
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 60m ./...
+
+crash: ready ## the kill suite: SIGKILL a node N times (200) and audit what it had promised
+	@GO="$(GO)" tools/suite TestCrash ./cmd/node PARLEY_CRASH_N=$(N)
+
+soak: ready ## the soak suite for SOAK (30m)
+	@GO="$(GO)" tools/suite TestSoak ./... PARLEY_SOAK=$(SOAK)
+
+fmt: ## gofmt and buf format
+	gofmt -w $$(git ls-files -co --exclude-standard '*.go' | grep -v -e '\.pb\.go$$' -e '\.connect\.go$$')
+	$(BUF) format -w
+
+ready:
+	@GO="$(GO)" tools/ready
+
+$(LINT): tools/lint/go.mod tools/lint/go.sum
+	$(GO) build -modfile=tools/lint/go.mod -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
