@@ -44,7 +44,9 @@ func ParseArguments(raw string, timed bool) (Args, *messages.Error) {
 // checker walks the arguments in schema order and collects violations.
 type checker struct{ bad []string }
 
-func (c *checker) say(format string, args ...any) { c.bad = append(c.bad, fmt.Sprintf(format, args...)) }
+func (c *checker) say(format string, args ...any) {
+	c.bad = append(c.bad, fmt.Sprintf(format, args...))
+}
 
 func (c *checker) arguments(root any, timed bool) (args Args) {
 	top, ok := root.(map[string]any)

@@ -254,8 +254,8 @@ func (w *Wait) tell(p proposal, end End, won bool, fx *Effects) {
 	switch m := p.msg.(type) {
 	case WaitSubmit:
 		switch {
-		case won:
-			reply(&messages.SubmitResponse{Settlement: end.Settlement})
+		case won || m.Req.GetSubmissionId() == end.Settlement.GetSubmissionId(): // twice in flight is once accepted
+			reply(&messages.SubmitResponse{Settlement: end.Settlement, Repeated: !won})
 		case end.Continued && m.Req.GetOnExpired() != messages.OnExpired_ON_EXPIRED_REJECT:
 			fx.Up = append(fx.Up, Reroute(m))
 		default:

@@ -1,0 +1,276 @@
+package actors
+
+import (
+	"slices"
+
+	"github.com/parleyrun/parley/messages"
+	"github.com/parleyrun/parley/sessionlog"
+)
+
+// fold is the part of a session's state that decides what an append means: a
+// value, so that a batch can be folded ahead of its append and thrown away.
+type fold struct {
+	next      int64 // the sequence number of the next event
+	questions sessionlog.Questions
+	lists     sessionlog.Lists
+	progress  sessionlog.Progress
+	calls     []call // copy on write
+	header    bool   // a request/header was recorded
+	err       error  // the first event that does not follow from the ones before it
+}
+
+// call is what the session knows of a question call beyond the projection:
+// where its text is, and its foreground wait while that is open.
+type call struct {
+	id        string
+	seq       int64
+	wait      *wait
+	withdrawn bool // continued, and taken back by its agent
+}
+
+// wait is the recorded half of an open foreground wait (parley/wait).
+type wait struct {
+	attempt    string
+	deadline   int64 // wall milliseconds; 0: never
+	turn, step int64
+	synthetic  bool
+	legacy     bool
+	ids        []string // the questions' ids, of a legacy call only: the projection does not track it
+}
+
+func newFold(version int, inherited int64) fold {
+	return fold{questions: sessionlog.NewQuestions(inherited), progress: sessionlog.NewProgress(version)}
+}
+
+// with folds one event.
+func (f fold) with(ev sessionlog.Event) fold {
+	f.next = ev.Seq + 1
+	f.questions, _ = f.questions.Fold(ev)
+	f.progress = f.progress.Fold(ev)
+	switch ev.Type {
+	case sessionlog.TypeRequestHeader:
+		f.header = true
+	case sessionlog.TypeInboxSpliced:
+		lists, err := f.lists.Fold(ev)
+		f.note(err)
+		f.lists = lists
+	case sessionlog.TypeToolCall:
+		if c, err := sessionlog.DecodeCall(ev); err == nil && c.Name == sessionlog.ToolName {
+			f.put(call{id: c.CallID, seq: ev.Seq, wait: f.unrecorded(c)})
+			return f
+		}
+	case sessionlog.TypeWait:
+		f.openWait(ev)
+		return f
+	case sessionlog.TypeToolResult:
+		if r, err := sessionlog.DecodeResult(ev); err == nil {
+			f.change(r.CallID, func(c *call) { c.wait = nil })
+		}
+	case sessionlog.TypeDispatch:
+		if id, name, _, err := sessionlog.DecodeDispatch(ev); err == nil && name == sessionlog.ToolName {
+			if _, active := f.questions.Call(id); active {
+				f.put(call{id: id, seq: ev.Seq})
+			}
+		}
+	case sessionlog.TypeSettled:
+		r, err := sessionlog.DecodeSettled(ev)
+		f.note(err)
+		if r.Outcome == OutcomeWithdrawn {
+			f.change(r.CallID, func(c *call) { c.withdrawn = c.wait == nil })
+		}
+	}
+	f.prune(ev.Type)
+	return f
+}
+
+// unrecorded keeps the question ids of a call that the projection does not
+// track, until its parley/wait says that they are needed.
+func (f *fold) unrecorded(c sessionlog.Call) *wait {
+	if f.questions.Timed() {
+		return nil
+	}
+	_, ids, _ := sessionlog.ParseArguments(c.Arguments)
+	return &wait{ids: ids, deadline: -1}
+}
+
+// recorded reports whether the wait stands in the log; before its parley/wait
+// there is only the tool/call of it.
+func (w *wait) recorded() bool { return w != nil && w.deadline >= 0 }
+
+func (f *fold) openWait(ev sessionlog.Event) {
+	r, err := sessionlog.DecodeWait(ev)
+	f.note(err)
+	f.change(r.CallID, func(c *call) {
+		w := wait{attempt: r.Attempt, synthetic: r.Synthetic, legacy: r.Legacy, turn: f.progress.Turn(), step: f.progress.Step()}
+		if r.DeadlineMS != nil {
+			w.deadline = *r.DeadlineMS
+		}
+		if r.Legacy && c.wait != nil {
+			w.ids = c.wait.ids
+		}
+		c.wait = &w
+	})
+}
+
+func (f *fold) note(err error) {
+	if f.err == nil && err != nil {
+		f.err = err
+	}
+}
+
+func (f *fold) put(c call) {
+	rest := slices.DeleteFunc(slices.Clone(f.calls), func(o call) bool { return o.id == c.id })
+	f.calls = append(rest, c)
+}
+
+func (f *fold) change(id string, edit func(*call)) {
+	if i := f.index(id); i >= 0 {
+		f.calls = slices.Clone(f.calls)
+		edit(&f.calls[i])
+	}
+}
+
+func (f *fold) index(id string) int {
+	return slices.IndexFunc(f.calls, func(c call) bool { return c.id == id })
+}
+
+// prune forgets calls that are over. Only events that can end one are looked at.
+func (f *fold) prune(typ string) {
+	switch typ {
+	case sessionlog.TypeToolResult, sessionlog.TypeUserMessage, sessionlog.TypeStepEnd, sessionlog.TypeTurnEnd:
+	default:
+		return
+	}
+	over := func(c call) bool {
+		if c.wait.recorded() {
+			return false
+		}
+		_, active := f.questions.Call(c.id)
+		return !active
+	}
+	if slices.ContainsFunc(f.calls, over) {
+		f.calls = slices.DeleteFunc(slices.Clone(f.calls), over)
+	}
+}
+
+// openWaitOf returns the open foreground wait of a call.
+func (f *fold) openWaitOf(id string) (call, bool) {
+	i := f.index(id)
+	if i < 0 || !f.calls[i].wait.recorded() {
+		return call{}, false
+	}
+	return f.calls[i], true
+}
+
+// continued returns the projection's entry of a call that takes a late answer.
+func (f *fold) continued(id string) (sessionlog.ActiveCall, bool) {
+	a, ok := f.questions.Call(id)
+	if !ok || !a.Continued {
+		return a, false
+	}
+	i := f.index(id)
+	return a, i < 0 || !f.calls[i].withdrawn
+}
+
+// openCalls returns the calls with an open wait, in order.
+func (f *fold) openCalls() []call {
+	var open []call
+	for _, c := range f.calls {
+		if c.wait.recorded() {
+			open = append(open, c)
+		}
+	}
+	return open
+}
+
+// synthetic reports whether the open turn is one of ours, kept open for calls
+// whose agent has no turns of its own.
+func (f *fold) synthetic() bool {
+	return slices.ContainsFunc(f.calls, func(c call) bool { return c.wait.recorded() && c.wait.synthetic })
+}
+
+// rows is the journal's index of this session: a function of the fold alone.
+func (f *fold) rows() []sessionlog.Row {
+	var rows []sessionlog.Row
+	for _, c := range f.calls {
+		if c.wait.recorded() {
+			rows = append(rows, sessionlog.Row{CallID: c.id, State: sessionlog.RowOpen, Due: c.wait.deadline, Seq: c.seq})
+			continue
+		}
+		if _, ok := f.continued(c.id); !ok {
+			continue
+		}
+		state := sessionlog.RowContinued
+		if _, queued := f.lists.ReplyFor(c.id); queued {
+			state = sessionlog.RowReplied
+		}
+		rows = append(rows, sessionlog.Row{CallID: c.id, State: state, Seq: c.seq})
+	}
+	return rows
+}
+
+// rowChanges is what a batch changes in the index.
+func rowChanges(before, after []sessionlog.Row) []sessionlog.RowChange {
+	var out []sessionlog.RowChange
+	for _, b := range before {
+		if !slices.ContainsFunc(after, func(a sessionlog.Row) bool { return a.CallID == b.CallID }) {
+			out = append(out, sessionlog.RowChange{Row: sessionlog.Row{CallID: b.CallID, State: b.State, Seq: b.Seq}, Remove: true})
+		}
+	}
+	for _, a := range after {
+		if !slices.Contains(before, a) {
+			out = append(out, sessionlog.RowChange{Row: a})
+		}
+	}
+	return out
+}
+
+// Outcomes as parley/settled records them and settlements tell them.
+const (
+	OutcomeWithdrawn      = "withdrawn"       // the agent took the question back
+	OutcomeReplyWithdrawn = "reply_withdrawn" // a queued reply was taken back; the question is open again
+	outcomeAnswered       = "answered"
+	outcomePending        = "pending"
+	outcomeQueued         = "queued"
+	outcomeSteered        = "steered"
+	outcomeAborted        = "aborted"
+	outcomeCancelled      = "cancelled"
+	outcomeNoProvider     = "no_provider"
+	outcomeFailed         = "failed"
+	outcomeRootChanged    = "root_changed"
+)
+
+func settlement(r sessionlog.SettledRecord) *messages.Settlement {
+	return &messages.Settlement{Outcome: r.Outcome, By: r.By, Door: r.Door, SubmissionId: r.SubmissionID,
+		MessageId: r.MessageID, Reason: r.Reason}
+}
+
+// batch collects the events of one append and folds them ahead.
+type batch struct {
+	now    Now
+	events []sessionlog.Event
+	f      fold
+	before []sessionlog.Row
+}
+
+func (s *Session) batch(now Now) *batch {
+	return &batch{now: now, f: s.fold, before: s.fold.rows()}
+}
+
+func (b *batch) add(events ...sessionlog.Event) {
+	for _, ev := range events {
+		if ev.Time == 0 {
+			ev = ev.At(b.f.next, b.now.Wall)
+		}
+		b.events = append(b.events, ev)
+		b.f = b.f.with(ev)
+	}
+	if b.f.err != nil {
+		panic("actors: an event of ours does not follow from the log: " + b.f.err.Error())
+	}
+}
+
+// effects turns the batch into one append with its index changes.
+func (b *batch) effects() Effects {
+	return Effects{Append: b.events, Index: rowChanges(b.before, b.f.rows())}
+}

@@ -1,0 +1,461 @@
+package actors
+
+import (
+	"slices"
+
+	"github.com/parleyrun/parley/messages"
+	"github.com/parleyrun/parley/sessionlog"
+)
+
+// Session is the only writer of one session's log. It holds the fold, checks
+// every precondition again before it records, and routes to a part only what
+// the fold leaves open.
+//
+//	command ──▶ fold settles it? ──▶ reply
+//	               │ no
+//	               ├── the session decides: append, then reply
+//	               └── a part decides: wait or inbox ──Record──▶ check again,
+//	                   append ──Recorded──▶ the part tells everybody
+type Session struct {
+	rules *Rules
+	id    string
+
+	// Folded. Only Apply changes these.
+	fold     fold
+	version  int // of the log's generation; -1: the session does not exist yet
+	lastTime int64
+	root     sessionlog.RootRecord
+	settled  []sessionlog.SettledRecord
+	accepted map[string]int // submission id → its latest record
+	winners  map[string]int // call id → its latest settlement
+	results  []result       // the newest results, for attempts that ask again
+	admitted []admission    // by the latest turn
+
+	// Volatile.
+	parts       []waitPart
+	inbox       *inboxPart
+	incarnation uint32
+	idleGen     uint32
+	idling      bool
+	activeAt    int64
+}
+
+// result is a foreground result, kept so that a repeated ask gets it again.
+type result struct {
+	attempt, call string
+	res           sessionlog.Result
+}
+
+// admission is a message with the step that took it into the history, kept for
+// the turn so that a repeated request gets it again.
+type admission struct {
+	step int64
+	msg  sessionlog.Message
+}
+
+// resultsMax bounds how many results a session keeps at hand for repeats.
+const resultsMax = 512
+
+type waitPart struct {
+	id    PartID
+	quiet bool
+}
+
+type inboxPart struct {
+	id   PartID
+	sent uint64
+}
+
+// NewSession folds a session from its log. header is nil for one that does not
+// exist yet. Its error is SESSION_CORRUPT, with the record that does not fit.
+func NewSession(rules *Rules, id string, header *sessionlog.Header, events []sessionlog.Event) (*Session, error) {
+	s := &Session{rules: rules, id: id, version: -1, fold: newFold(sessionlog.V3, 0)}
+	if header != nil {
+		s.version = header.Version
+		s.fold = newFold(header.Version, sessionlog.Inherited(*header, events))
+	}
+	for _, ev := range events {
+		s.Apply(ev)
+	}
+	if s.fold.err != nil {
+		return nil, messages.Refuse(messages.SessionCorrupt, "session %q: %v", id, s.fold.err)
+	}
+	return s, nil
+}
+
+// Next is the sequence number the next event will have.
+func (s *Session) Next() int64 { return s.fold.next }
+
+// Questions is the projection as the session sees it.
+func (s *Session) Questions() sessionlog.Questions { return s.fold.questions }
+
+// Lists are the messages not yet admitted.
+func (s *Session) Lists() sessionlog.Lists { return s.fold.lists }
+
+// Apply folds one durable event.
+func (s *Session) Apply(ev sessionlog.Event) {
+	before := s.fold
+	s.fold = s.fold.with(ev)
+	s.lastTime = ev.Time
+	switch ev.Type {
+	case sessionlog.TypeRoot:
+		r, err := sessionlog.DecodeRoot(ev)
+		s.fold.note(err)
+		s.root = r
+		s.version = max(s.version, sessionlog.V3)
+	case sessionlog.TypeSettled:
+		if r, err := sessionlog.DecodeSettled(ev); err == nil {
+			s.applySettled(r)
+		}
+	case sessionlog.TypeToolResult:
+		s.applyResult(before, ev)
+	case sessionlog.TypeTurnStart:
+		s.admitted = nil
+	case sessionlog.TypeUserMessage:
+		if m, err := sessionlog.ParseMessage(ev.Data); err == nil {
+			s.admitted = append(s.admitted, admission{s.fold.progress.Step(), m})
+		}
+	}
+}
+
+func (s *Session) applySettled(r sessionlog.SettledRecord) {
+	i := len(s.settled)
+	s.settled = append(s.settled, r)
+	if s.accepted == nil {
+		s.accepted, s.winners = map[string]int{}, map[string]int{}
+	}
+	if r.SubmissionID != "" {
+		s.accepted[r.SubmissionID] = i
+	}
+	if r.CallID != "" {
+		s.winners[r.CallID] = i
+	}
+}
+
+func (s *Session) applyResult(before fold, ev sessionlog.Event) {
+	r, err := sessionlog.DecodeResult(ev)
+	if err != nil {
+		return // of an older generation, which has no waits
+	}
+	if c, open := before.openWaitOf(r.CallID); open {
+		if len(s.results) == resultsMax {
+			s.results = slices.Delete(s.results, 0, resultsMax/2)
+		}
+		s.results = append(s.results, result{c.wait.attempt, r.CallID, r})
+	}
+}
+
+// Resume rebuilds the waits that the log says are open. Activation alone never
+// repairs a call that has its wait recorded.
+func (s *Session) Resume(now Now) Effects {
+	var fx Effects
+	for _, c := range s.fold.openCalls() {
+		s.seedWait(c, nil, true, &fx)
+	}
+	s.activeAt = now.Mono
+	s.watchIdle(now, &fx)
+	return fx
+}
+
+// Step decides one input.
+func (s *Session) Step(now Now, in Envelope) Effects {
+	fx := s.decide(now, in)
+	if _, isTimer := in.Msg.(Fired); !isTimer {
+		s.activeAt = now.Mono
+	}
+	s.watchIdle(now, &fx)
+	return fx
+}
+
+func (s *Session) decide(now Now, in Envelope) Effects {
+	if cmd, ok := in.Msg.(messages.Command); ok {
+		if err := s.serves(cmd); err != nil {
+			return s.refuse(in.From, err)
+		}
+	}
+	switch m := in.Msg.(type) {
+	case *messages.AttachRequest:
+		return s.attach(now, in.From, m)
+	case *messages.BeginTurnRequest:
+		return s.beginTurn(now, in.From, m)
+	case *messages.BeginStepRequest:
+		return s.beginStep(now, in.From, m)
+	case *messages.EndStepRequest:
+		return s.endStep(now, in.From, m)
+	case *messages.EndTurnRequest:
+		return s.endTurn(now, in.From, m)
+	case *messages.AskRequest:
+		return s.ask(now, in.From, m)
+	case *messages.AskDetachRequest:
+		return s.detach(in.From, m)
+	case *messages.SubmitRequest:
+		return s.submit(in.From, m)
+	case *messages.ExpireRequest:
+		return s.toWait(in.From, m.GetCallId(), WaitExpire{in.From, m})
+	case *messages.DelegateRequest:
+		return s.toWait(in.From, m.GetCallId(), WaitDelegate{in.From, m})
+	case *messages.DismissRequest:
+		return s.dismiss(in.From, m)
+	case *messages.WithdrawQuestionRequest:
+		return s.withdrawQuestion(now, in.From, m)
+	case *messages.SteerRequest:
+		return s.steer(now, in.From, m)
+	case *messages.ClaimMessagesRequest:
+		return s.claimMessages(in.From, m)
+	case *messages.AdmitMessagesRequest:
+		return s.admitMessages(now, in.From, m)
+	case *messages.WithdrawMessageRequest:
+		return s.withdrawMessage(now, in.From, m)
+	case *messages.AwaitInboxRequest:
+		return s.awaitInbox(in.From, m)
+	case *messages.ClaimOpen:
+		return s.openClaim(in.From, m)
+	case *messages.ClaimRelease:
+		return s.closeClaim(in.From, m)
+	}
+	return s.decideLocal(now, in)
+}
+
+// decideLocal takes what comes from parts and from the shell.
+func (s *Session) decideLocal(now Now, in Envelope) Effects {
+	switch m := in.Msg.(type) {
+	case Record:
+		if m.Outcome.Kind == OutcomeReply {
+			return s.recordReply(now, m)
+		}
+		return s.recordOutcome(now, m)
+	case Reroute:
+		return s.submit(m.From, m.Req)
+	case Quiet:
+		if i := s.partIndex(m.Part.Call); i >= 0 && s.parts[i].id == m.Part {
+			s.parts[i].quiet = m.Quiet
+		}
+	case Marked:
+		return s.marked(m)
+	case AdmitChecked:
+		if m.Err != nil {
+			return s.refuse(m.From, m.Err)
+		}
+		return s.admit(now, m.From, m.Req)
+	case PartIdle:
+		return s.partIdle(m)
+	case PartDied:
+		return s.partDied(m)
+	case Fired:
+		return s.fired(now, m)
+	}
+	return Effects{} // Wake, and whatever a newer version says
+}
+
+// serves refuses what a session cannot take at all: a log that does not exist,
+// unless somebody attaches, and one of a generation that is only read.
+func (s *Session) serves(cmd messages.Command) *messages.Error {
+	_, attaching := cmd.(*messages.AttachRequest)
+	switch {
+	case s.version == -1 && !attaching:
+		return messages.Refuse(messages.NotFound, "there is no session %q", s.id)
+	case s.version != -1 && s.version != sessionlog.V3:
+		return messages.Refuse(messages.SessionGeneration, "session %q is of log generation v%d", s.id, s.version)
+	}
+	return nil
+}
+
+// refuse answers with a no. One that could change leaves only after an empty
+// append has proved that this activation still owns the session; validation
+// and SETTLED need no proof.
+func (s *Session) refuse(to Addr, err *messages.Error) Effects {
+	fx := Effects{Replies: []Reply{{to, err.Wire()}}}
+	switch err.Code {
+	case messages.ReplyQueued, messages.NotAnswerable, messages.DuplicateWait, messages.CallerNotLive,
+		messages.DelegatedCaller, messages.NotFound, messages.TurnClosed, messages.StepClosed,
+		messages.CallsOpen, messages.MessageGone, messages.MessagePending:
+		fx.Proof = true
+	default:
+	}
+	return fx
+}
+
+// reply answers from the fold, after a proof that the fold is still the truth.
+func (s *Session) reply(to Addr, m messages.Message) Effects {
+	return Effects{Proof: true, Replies: []Reply{{to, m}}}
+}
+
+// caller is who speaks, as the rules see it.
+func (s *Session) caller(root string) Caller {
+	switch {
+	case s.root.RootID == "" || root == "":
+		return CallerUnknown
+	case s.root.RootID != root:
+		return CallerStale
+	case s.root.Owner != "":
+		return CallerChild
+	}
+	return CallerRoot
+}
+
+// checkRoot refuses all but the live agent of the session. An owned child may
+// work in its session; it only may not ask.
+func (s *Session) checkRoot(root string) *messages.Error {
+	if c := s.caller(root); c != CallerRoot && c != CallerChild {
+		return s.notLive(root)
+	}
+	return nil
+}
+
+func (s *Session) notLive(root string) *messages.Error {
+	if s.root.RootID == "" {
+		return messages.Refuse(messages.CallerNotLive, "no agent is attached to session %q", s.id)
+	}
+	return messages.Refuse(messages.CallerNotLive, "%q is not the live agent of session %q; %q is", root, s.id, s.root.RootID)
+}
+
+// Parts.
+
+func (s *Session) partIndex(call string) int {
+	return slices.IndexFunc(s.parts, func(p waitPart) bool { return p.id.Call == call })
+}
+
+// seedWait spawns the wait of an open call, in its next incarnation.
+func (s *Session) seedWait(c call, askers []Addr, rebuilt bool, fx *Effects) {
+	s.incarnation++
+	id := PartID{Kind: WaitPart, Call: c.id, Incarnation: s.incarnation}
+	seed := WaitSeed{Part: id, Deadline: c.wait.deadline, Timed: c.wait.deadline != 0, Askers: askers, Rebuilt: rebuilt}
+	fx.Parts = append(fx.Parts, ToPart{Part: id, Seed: NewWait(s.rules, seed)})
+	if i := s.partIndex(c.id); i >= 0 {
+		s.parts[i] = waitPart{id: id}
+		return
+	}
+	s.parts = append(s.parts, waitPart{id: id})
+}
+
+// endWait gives a wait its last message and stops it.
+func (s *Session) endWait(call string, last Local, fx *Effects) {
+	if i := s.partIndex(call); i >= 0 {
+		id := s.parts[i].id
+		fx.Parts = append(fx.Parts, ToPart{Part: id, Msg: last}, ToPart{Part: id, Stop: true})
+		s.parts = slices.Delete(s.parts, i, i+1)
+	}
+}
+
+// toWait routes to the open wait of a call; without one the fold has the answer.
+func (s *Session) toWait(from Addr, call string, m Local) Effects {
+	if i := s.partIndex(call); i >= 0 {
+		return Effects{Parts: []ToPart{{Part: s.parts[i].id, Msg: m}}}
+	}
+	return s.refuse(from, s.over(call))
+}
+
+// over is the refusal for a call that is not open: who won, or that nobody knows it.
+func (s *Session) over(call string) *messages.Error {
+	if i, ok := s.winners[call]; ok {
+		w := settlement(s.settled[i])
+		if w.Outcome == outcomeQueued { // and admitted since, or the call would still be there
+			w.Outcome = outcomeAnswered
+		}
+		return &messages.Error{Code: messages.Settled, Text: settledText(w), Winner: w}
+	}
+	if _, ok := s.fold.questions.Call(call); ok {
+		return messages.Refuse(messages.NotAnswerable, "call %q is not waiting in the foreground", call)
+	}
+	return messages.Refuse(messages.NotAnswerable, "session %q has no question call %q that can be answered", s.id, call)
+}
+
+// toInbox routes to the inbox part, which exists only while it holds something.
+func (s *Session) toInbox(fx *Effects, m Local) {
+	if s.inbox == nil {
+		s.incarnation++
+		s.inbox = &inboxPart{id: PartID{Kind: InboxPart, Incarnation: s.incarnation}}
+		fx.Parts = append(fx.Parts, ToPart{Part: s.inbox.id, Seed: NewInbox(s.rules, s.inbox.id)})
+	}
+	s.inbox.sent++
+	fx.Parts = append(fx.Parts, ToPart{Part: s.inbox.id, Msg: m})
+}
+
+// tellInbox tells the inbox part what happened, if there is one to care.
+func (s *Session) tellInbox(fx *Effects, m Local) {
+	if s.inbox != nil {
+		s.toInbox(fx, m)
+	}
+}
+
+func (s *Session) partIdle(m PartIdle) Effects {
+	if s.inbox == nil || s.inbox.id != m.Part || s.inbox.sent != m.Seen {
+		return Effects{} // something is on its way to it
+	}
+	fx := Effects{Parts: []ToPart{{Part: m.Part, Stop: true}}}
+	s.inbox = nil
+	return fx
+}
+
+// partDied replaces a part that crashed, from the fold. Its clients hear from
+// the shell that the session lost something, and ask again.
+func (s *Session) partDied(m PartDied) Effects {
+	var fx Effects
+	if m.Part.Kind == InboxPart {
+		if s.inbox != nil && s.inbox.id == m.Part {
+			s.inbox = nil
+		}
+		return fx
+	}
+	i := s.partIndex(m.Part.Call)
+	if i < 0 || s.parts[i].id != m.Part {
+		return fx // a successor is there, or the call is over
+	}
+	if c, open := s.fold.openWaitOf(m.Part.Call); open {
+		s.seedWait(c, nil, true, &fx)
+	} else {
+		s.parts = slices.Delete(s.parts, i, i+1)
+	}
+	return fx
+}
+
+// Passivation.
+
+// idle: nobody waits for this session, and nothing is being decided.
+func (s *Session) idle() bool {
+	return s.inbox == nil && !slices.ContainsFunc(s.parts, func(p waitPart) bool { return !p.quiet })
+}
+
+func (s *Session) watchIdle(now Now, fx *Effects) {
+	if s.rules.PassivateAfterMS <= 0 || s.idle() == s.idling {
+		return
+	}
+	s.idling = !s.idling
+	s.idleGen++
+	after := int64(-1)
+	if s.idling {
+		after = s.rules.PassivateAfterMS
+	}
+	fx.Timers = append(fx.Timers, Timer{Name: "idle", After: after, Gen: s.idleGen})
+}
+
+func (s *Session) fired(now Now, m Fired) Effects {
+	if m.Gen != s.idleGen || !s.idling {
+		return Effects{}
+	}
+	if left := s.activeAt + s.rules.PassivateAfterMS - now.Mono; left > 0 {
+		s.idleGen++
+		return Effects{Timers: []Timer{{Name: "idle", After: left, Gen: s.idleGen}}}
+	}
+	return Effects{Passivate: true}
+}
+
+// Claims.
+
+func (s *Session) openClaim(from Addr, m *messages.ClaimOpen) Effects {
+	if i := s.partIndex(m.GetCallId()); i >= 0 {
+		return Effects{Parts: []ToPart{{Part: s.parts[i].id, Msg: OpenClaim{from}}}}
+	}
+	reason := "unknown" // an unknown or finished wait gives an empty stream, not an error
+	if _, ok := s.winners[m.GetCallId()]; ok {
+		reason = "settled"
+	}
+	return Effects{Sends: []Send{{To: from, Msg: &messages.ClaimEnd{Reason: reason}}}}
+}
+
+func (s *Session) closeClaim(from Addr, m *messages.ClaimRelease) Effects {
+	if i := s.partIndex(m.GetCallId()); i >= 0 {
+		return Effects{Parts: []ToPart{{Part: s.parts[i].id, Msg: CloseClaim{From: from, Lost: m.GetLost()}}}}
+	}
+	return Effects{}
+}

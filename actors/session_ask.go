@@ -1,0 +1,268 @@
+package actors
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/parleyrun/parley/messages"
+	"github.com/parleyrun/parley/sessionlog"
+)
+
+// asking is one fresh ask on its way through the checks.
+type asking struct {
+	req       *messages.AskRequest
+	from      Addr
+	callID    string
+	timed     bool
+	timeoutMS int64 // 0: never
+	// failure is an error of the call's own: it is recorded as the call's
+	// result, since the model made the call (Q-025).
+	failure *messages.Error
+	// plain: recorded without a code (Q-026).
+	plain bool
+}
+
+// ask attaches a repeated attempt to what became of it, or opens a new wait.
+func (s *Session) ask(now Now, from Addr, req *messages.AskRequest) Effects {
+	for field, id := range map2("attempt", req.GetAttempt(), "call_id", CallID(req)) {
+		if err := messages.CheckID(field, id); err != nil {
+			return s.refuse(from, err)
+		}
+	}
+	if err := messages.CheckText("arguments", req.GetArguments(), messages.ArgumentsBytesMax); err != nil {
+		return s.refuse(from, err)
+	}
+	if err := messages.CheckText("assistant_message", req.GetAssistantMessage(), messages.MessageBytesMax); err != nil {
+		return s.refuse(from, err)
+	}
+	if fx, known := s.askAgain(now, from, req); known {
+		return fx
+	}
+	if req.GetResume() {
+		return s.refuse(from, s.over(CallID(req)))
+	}
+	a := s.checkArguments(from, req)
+	if err := s.checkMayAsk(a); err != nil {
+		if a.failure != nil && a.failure.Code != messages.NoProvider { // its checks come first (Q-024, Q-061)
+			err = a.failure
+		}
+		return s.refuse(from, err)
+	}
+	return s.openCall(now, a)
+}
+
+// askAgain answers a repeated attempt from its open wait or its result.
+func (s *Session) askAgain(now Now, from Addr, req *messages.AskRequest) (Effects, bool) {
+	id := CallID(req)
+	if c, open := s.fold.openWaitOf(id); open && c.wait.attempt == req.GetAttempt() {
+		if err := s.checkRoot(req.GetRoot()); err != nil {
+			return s.refuse(from, err), true
+		}
+		fx := s.toWait(from, id, AddAsker{from})
+		fx.Replies = append(fx.Replies, Reply{from, s.waiting(now, c)})
+		return fx, true
+	}
+	for i := len(s.results) - 1; i >= 0; i-- {
+		if r := s.results[i]; r.attempt == req.GetAttempt() && r.call == id {
+			if err := s.checkRoot(req.GetRoot()); err != nil {
+				return s.refuse(from, err), true
+			}
+			return s.reply(from, s.resultMessage(r.res)), true
+		}
+	}
+	return Effects{}, false
+}
+
+// checkArguments holds Q-024 and Q-026 for the mode in force.
+func (s *Session) checkArguments(from Addr, req *messages.AskRequest) asking {
+	a := asking{req: req, from: from, callID: CallID(req)}
+	mode := req.GetMode()
+	if mode == messages.Mode_MODE_UNSPECIFIED {
+		mode = s.rules.Mode
+	}
+	a.timed = mode != messages.Mode_MODE_LEGACY
+	args, err := ParseArguments(req.GetArguments(), a.timed)
+	if err != nil {
+		a.failure = err
+		return a
+	}
+	if a.timed {
+		var never bool
+		if a.timeoutMS, never, a.failure = args.Timeout(s.rules.DefaultTimeoutS); a.failure == nil {
+			a.failure = UniqueIDs(args.Questions)
+		}
+		a.plain = a.failure != nil
+		if a.failure != nil || never {
+			a.timeoutMS = 0
+		}
+	}
+	if a.failure == nil {
+		a.failure = CheckAsk(false, args.Questions, CallerRoot) // the caller is checked before anything is recorded
+	}
+	if a.failure == nil && !a.timed && !req.GetAnswererPresent() { // Q-047
+		a.failure = messages.Refuse(messages.NoProvider, "no user interface is connected that could answer")
+	}
+	return a
+}
+
+// checkMayAsk holds what is refused without a trace: a record of these would
+// change a call that is not the caller's to change.
+func (s *Session) checkMayAsk(a asking) *messages.Error {
+	caller := s.caller(a.req.GetRoot())
+	if err := CheckLiveRoot(caller); err != nil {
+		if err.Code == messages.CallerNotLive {
+			return s.notLive(a.req.GetRoot())
+		}
+		return err
+	}
+	if _, open := s.fold.openWaitOf(a.callID); open { // Q-063
+		return messages.Refuse(messages.DuplicateWait, "the question call %q already has a foreground wait", a.callID)
+	}
+	if _, queued := s.fold.lists.ReplyFor(a.callID); queued { // it would settle the new question (fault W1)
+		return messages.Refuse(messages.ReplyQueued, "a reply is already queued for question call %q", a.callID)
+	}
+	if n := len(s.fold.openCalls()); n >= s.rules.OpenCallsMax {
+		return messages.Refuse(messages.TooLarge, "session %q has %d open question calls, the limit is %d", s.id, n, s.rules.OpenCallsMax)
+	}
+	if a.req.GetTurn() != 0 || s.fold.progress.TurnOpen() && !s.fold.synthetic() {
+		return s.checkStep(a.req.GetTurn(), a.req.GetStep())
+	}
+	return nil
+}
+
+// checkStep refuses a turn or step other than the open one, so that a stray
+// duplicate never reopens a call. 0 means whichever is open.
+func (s *Session) checkStep(turn, step int64) *messages.Error {
+	p := s.fold.progress
+	if !p.TurnOpen() || turn != 0 && turn != p.Turn() {
+		return s.turnClosed(turn)
+	}
+	if !p.StepOpen() || step != 0 && step != p.Step() {
+		return s.stepClosed(step)
+	}
+	return nil
+}
+
+// openCall records everything that fold and repair need, in one append: what
+// is missing of turn, step and header, the assistant message, the call, the wait.
+func (s *Session) openCall(now Now, a asking) Effects {
+	b := s.batch(now)
+	synthetic := a.req.GetTurn() == 0 && (!b.f.progress.TurnOpen() || b.f.synthetic())
+	if !b.f.progress.TurnOpen() {
+		b.add(turnStart(b.f.progress.Turn()+1), stepStart(b.f.progress.Turn()+1, 1))
+	}
+	turn, step := b.f.progress.Turn(), b.f.progress.Step()
+	s.addHeader(b, a.timed)
+	if err := s.addAssistantMessage(b, a); err != nil {
+		return s.refuse(a.from, err)
+	}
+	callSeq := b.f.next
+	b.add(sessionlog.NewEvent(sessionlog.TypeToolCall, struct {
+		Turn      int64  `json:"turn"`
+		Step      int64  `json:"step"`
+		CallID    string `json:"callId"`
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	}{turn, step, a.callID, sessionlog.ToolName, a.req.GetArguments()}))
+	if a.failure != nil {
+		code := string(a.failure.Code)
+		if a.plain {
+			code = ""
+		}
+		b.add(errorResult(turn, step, a.callID, a.failure.Text, code, callSeq))
+		s.closeSynthetic(b, synthetic)
+		fx := b.effects()
+		fx.Replies = []Reply{{a.from, a.failure.Wire()}}
+		return fx
+	}
+	rec := sessionlog.WaitRecord{CallID: a.callID, Attempt: a.req.GetAttempt(), Synthetic: synthetic, Legacy: !a.timed}
+	if a.timeoutMS != 0 {
+		deadline := now.Wall + a.timeoutMS
+		rec.DeadlineMS = &deadline
+	}
+	b.add(rec.Event())
+	fx := b.effects()
+	c, _ := b.f.openWaitOf(a.callID)
+	s.seedWait(c, []Addr{a.from}, false, &fx)
+	fx.Replies = append(fx.Replies, Reply{a.from, s.waiting(now, c)})
+	return fx
+}
+
+// addHeader records the tool's schema when the one in force is another (Q-132).
+func (s *Session) addHeader(b *batch, timed bool) {
+	if b.f.header && b.f.questions.Timed() == timed {
+		return
+	}
+	reason := "initial"
+	if b.f.header {
+		reason = "change"
+	}
+	b.add(sessionlog.NewEvent(sessionlog.TypeRequestHeader, json.RawMessage(
+		`{"header":{"config":{"provider":"parley","model":"agent"},"tools":[`+
+			string(ToolDefinition(timed, s.rules.DefaultTimeoutS))+`]},"reason":"`+reason+`"}`)))
+}
+
+// addAssistantMessage records the message that made the call, unless the open
+// step has it already: calls of one message share it.
+func (s *Session) addAssistantMessage(b *batch, a asking) *messages.Error {
+	for _, p := range b.f.progress.Pending() {
+		if p.CallID == a.callID {
+			return nil
+		}
+	}
+	message := json.RawMessage(a.req.GetAssistantMessage())
+	if len(message) == 0 {
+		message = json.RawMessage(jsonText(map[string]any{
+			"id": fmt.Sprintf("assistant-%s-%d", a.callID, b.f.next), "role": "assistant",
+			"source":  map[string]any{"kind": "model", "provider": "parley", "model": "agent"},
+			"content": []any{map[string]any{"type": "tool-call", "id": a.callID, "name": sessionlog.ToolName, "arguments": a.req.GetArguments()}},
+		}))
+	} else if has, err := sessionlog.HasToolCall(message, a.callID); err != nil || !has {
+		return messages.Refuse(messages.BadRequest, "assistant_message has no tool-call block %q: %s", a.callID, errText(err))
+	}
+	b.add(sessionlog.NewEvent(sessionlog.TypeAssistantMessage, struct {
+		Turn    int64             `json:"turn"`
+		Step    int64             `json:"step"`
+		Message json.RawMessage   `json:"message"`
+		Stream  []json.RawMessage `json:"stream"`
+	}{b.f.progress.Turn(), b.f.progress.Step(), message, []json.RawMessage{}}).Appended())
+	return nil
+}
+
+// detach ends a subscription and settles nothing. It has no answer.
+func (s *Session) detach(from Addr, m *messages.AskDetachRequest) Effects {
+	var fx Effects
+	if m.GetCallId() == "" {
+		s.tellInbox(&fx, DropAsker{from})
+	} else if i := s.partIndex(m.GetCallId()); i >= 0 {
+		fx.Parts = append(fx.Parts, ToPart{Part: s.parts[i].id, Msg: DropAsker{from}})
+	}
+	return fx
+}
+
+// waiting tells an asker that its question is durable.
+func (s *Session) waiting(now Now, c call) *messages.AskResponse {
+	w := &messages.Waiting{DeadlineMs: c.wait.deadline}
+	if c.wait.deadline != 0 {
+		w.RemainingMs = max(0, c.wait.deadline-now.Wall)
+	}
+	return &messages.AskResponse{Session: s.id, CallId: c.id, Outcome: &messages.AskResponse_Waiting{Waiting: w}}
+}
+
+// resultMessage reads a recorded result back into what the asker is told.
+func (s *Session) resultMessage(r sessionlog.Result) messages.Message {
+	out := &messages.AskResponse{Session: s.id, CallId: r.CallID, Result: r.Text}
+	if answers, ok := sessionlog.ReadBatch(r.Text); ok && !r.IsError {
+		out.Outcome = &messages.AskResponse_Answered{Answered: &messages.Answered{Answers: readAnswers(answers)}}
+		return out
+	}
+	if sessionlog.IsPending(r.Text) {
+		out.Outcome = &messages.AskResponse_Pending{Pending: &messages.Pending{Message: sessionlog.PendingGuidance}}
+		return out
+	}
+	code := messages.Code(r.Code)
+	if code == "" || code == sessionlog.CodeOutcomeUnknown {
+		code = messages.AskAborted
+	}
+	return messages.Refuse(code, "%s", trimError(r.Text)).Wire()
+}

@@ -1,0 +1,318 @@
+package actors
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/parleyrun/parley/messages"
+	"github.com/parleyrun/parley/sessionlog"
+)
+
+// submit routes an answer: to the wait of an open call, to the inbox of a
+// continued one. A submission that was accepted before gets its outcome again.
+func (s *Session) submit(from Addr, req *messages.SubmitRequest) Effects {
+	if err := checkSubmit(req); err != nil {
+		return s.refuse(from, err)
+	}
+	if fx, known := s.submitAgain(from, req); known {
+		return fx
+	}
+	if c, open := s.fold.openWaitOf(req.GetCallId()); open {
+		if err := s.checkBatch(c, req.GetAnswers()); err != nil {
+			return s.refuse(from, err)
+		}
+		return s.toWait(from, c.id, WaitSubmit{from, req})
+	}
+	active, err := s.answerable(req.GetCallId()) // Q-103: Q-101, then Q-102, then Q-105
+	if err == nil {
+		err = CheckComplete(active.IDs, req.GetAnswers())
+	}
+	if err != nil {
+		return s.refuse(from, err)
+	}
+	var fx Effects
+	s.toInbox(&fx, LateSubmit{from, req})
+	return fx
+}
+
+// answerable holds Q-101 and Q-102: continued, and no reply in either list.
+func (s *Session) answerable(call string) (sessionlog.ActiveCall, *messages.Error) {
+	active, ok := s.fold.continued(call)
+	if !ok {
+		return active, s.over(call)
+	}
+	if _, queued := s.fold.lists.ReplyFor(call); queued {
+		return active, messages.Refuse(messages.ReplyQueued, "a reply is already queued for this question")
+	}
+	return active, nil
+}
+
+// submitAgain answers a repeated submission from what is recorded of it.
+func (s *Session) submitAgain(from Addr, req *messages.SubmitRequest) (Effects, bool) {
+	i, known := s.accepted[req.GetSubmissionId()]
+	if !known {
+		return Effects{}, false
+	}
+	r := s.settled[i]
+	if r.CallID != req.GetCallId() {
+		return s.refuse(from, messages.Refuse(messages.BadRequest,
+			"submission_id %q was used for call %q", req.GetSubmissionId(), r.CallID)), true
+	}
+	return Effects{Replies: []Reply{{from, &messages.SubmitResponse{Settlement: settlement(r), Repeated: true}}}}, true
+}
+
+// checkSubmit holds the closed shape of a batch (Q-031) and its limits.
+func checkSubmit(req *messages.SubmitRequest) *messages.Error {
+	for field, id := range map2("call_id", req.GetCallId(), "submission_id", req.GetSubmissionId()) {
+		if err := messages.CheckID(field, id); err != nil {
+			return err
+		}
+	}
+	if n := len(req.GetAnswers()); n > messages.AnswersMax {
+		return messages.Refuse(messages.TooLarge, "answers has %d items, the limit is %d", n, messages.AnswersMax)
+	}
+	for i, a := range req.GetAnswers() {
+		if n := len(a.GetSelected()); n > messages.SelectedMax {
+			return messages.Refuse(messages.TooLarge, "answers[%d].selected has %d labels, the limit is %d", i, n, messages.SelectedMax)
+		}
+		if err := messages.CheckText(fmt.Sprintf("answers[%d].custom", i), a.GetCustom(), messages.TextBytesMax); err != nil {
+			return err
+		}
+		for _, l := range a.GetSelected() {
+			if err := messages.CheckText(fmt.Sprintf("answers[%d].selected", i), l, messages.TextBytesMax); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkBatch holds Q-105 for an open call: in time as late, a batch names each
+// question exactly once. A legacy call may repeat an id (Q-029), so there every
+// item must name a question and every question have an item.
+func (s *Session) checkBatch(c call, answers []*messages.Answer) *messages.Error {
+	if !c.wait.legacy {
+		active, _ := s.fold.questions.Call(c.id)
+		return CheckComplete(active.IDs, answers)
+	}
+	if len(answers) != len(c.wait.ids) {
+		return badBatch(c.wait.ids, answers)
+	}
+	for _, a := range answers {
+		if !slices.Contains(c.wait.ids, a.GetId()) {
+			return badBatch(c.wait.ids, answers)
+		}
+	}
+	return nil
+}
+
+// CheckComplete holds Q-105: ids pairwise distinct, as many as the call has
+// questions, covering each. Nothing else is checked (Q-106).
+func CheckComplete(questions []string, answers []*messages.Answer) *messages.Error {
+	seen := map[string]bool{}
+	for _, a := range answers {
+		seen[a.GetId()] = true
+	}
+	complete := len(seen) == len(answers) && len(answers) == len(questions)
+	for _, id := range questions {
+		complete = complete && seen[id]
+	}
+	if complete {
+		return nil
+	}
+	return badBatch(questions, answers)
+}
+
+func badBatch(questions []string, answers []*messages.Answer) *messages.Error {
+	got := make([]string, len(answers))
+	for i, a := range answers {
+		got[i] = a.GetId()
+	}
+	return messages.Refuse(messages.BadAnswer, "the batch answers %s; the call asks %s, each exactly once",
+		jsonText(got), jsonText(questions))
+}
+
+// recordOutcome makes a wait's decision durable, if the call is still open and
+// the wait is still its wait (promise 1).
+func (s *Session) recordOutcome(now Now, m Record) Effects {
+	i := s.partIndex(m.Part.Call)
+	c, open := s.fold.openWaitOf(m.Part.Call)
+	if i < 0 || s.parts[i].id != m.Part || !open {
+		return Effects{} // that wait has been ended; it has told its rivals so
+	}
+	kind, failure := Settle(c.wait.deadline != 0, m.Outcome)
+	rec := sessionlog.SettledRecord{CallID: c.id, Outcome: outcomeName(kind, m.Outcome), By: m.Outcome.By, Reason: m.Outcome.Reason}
+	end := End{Continued: kind == ResultPending && !c.wait.legacy}
+	b := s.batch(now)
+	var res sessionlog.Result
+	switch kind {
+	case ResultAnswers:
+		sub := m.Outcome.Submit
+		rec.SubmissionID, rec.By, rec.Door = sub.GetSubmissionId(), sub.GetBy(), sub.GetDoor()
+		res = sessionlog.Result{CallID: c.id, Text: sessionlog.AnsweredText(AnswersJSON(sub.GetAnswers()))}
+		b.add(toolResult(c, res.Text, b.f.next))
+	case ResultPending:
+		res = sessionlog.Result{CallID: c.id, Text: sessionlog.PendingText(c.id)}
+		b.add(toolResult(c, res.Text, b.f.next))
+	default:
+		end.Err = failure
+		b.add(errorResult(c.wait.turn, c.wait.step, c.id, failure.Text, string(failure.Code), c.seq))
+	}
+	b.add(rec.Event())
+	s.closeSynthetic(b, c.wait.synthetic)
+	end.Settlement = settlement(rec)
+	if end.Err == nil {
+		end.Response, _ = s.resultMessage(res).(*messages.AskResponse)
+	}
+	fx := b.effects()
+	s.endWait(c.id, Recorded{Corr: m.Corr, End: end}, &fx)
+	return fx
+}
+
+func outcomeName(kind ResultKind, out Outcome) string {
+	switch {
+	case kind == ResultAnswers:
+		return outcomeAnswered
+	case kind == ResultPending:
+		return outcomePending
+	case out.Kind == OutcomePassed:
+		return outcomeNoProvider
+	case out.Kind == OutcomeCancelled:
+		return OutcomeWithdrawn
+	case out.Kind == OutcomeFailed && out.Err.Code == messages.AskCancelled:
+		return outcomeCancelled
+	}
+	return outcomeFailed
+}
+
+// closeSynthetic ends our own step and turn with the last call in them.
+func (s *Session) closeSynthetic(b *batch, synthetic bool) {
+	if p := b.f.progress; synthetic && p.StepOpen() && !b.f.synthetic() {
+		b.add(stepEnd(p.Turn(), p.Step()), turnEnd(p.Turn(), `{"kind":"completed"}`))
+	}
+}
+
+// recordReply makes a late reply durable, if the question still takes one: the
+// fold says continued, and there is no reply in either list (Q-101, Q-102, Q-104).
+func (s *Session) recordReply(now Now, m Record) Effects {
+	req := m.Outcome.Submit
+	if s.inbox == nil || s.inbox.id != m.Part {
+		return Effects{}
+	}
+	var fx Effects
+	if i, known := s.accepted[req.GetSubmissionId()]; known && s.settled[i].CallID == req.GetCallId() {
+		s.toInbox(&fx, Recorded{m.Corr, End{Settlement: settlement(s.settled[i])}}) // the same submission, twice in flight
+		return fx
+	}
+	active, err := s.answerable(req.GetCallId())
+	if err == nil && s.queued() >= s.rules.QueueMax {
+		err = messages.Refuse(messages.TooLarge, "the inbox of session %q holds %d messages, the limit is %d", s.id, s.queued(), s.rules.QueueMax)
+	}
+	if err != nil {
+		fx.Proof = err.Code != messages.Settled
+		s.toInbox(&fx, Refused{m.Corr, err})
+		return fx
+	}
+	msg := sessionlog.ReplyMessage(s.rules.NewID("reply"), req.GetCallId(), active.Questions, AnswersJSON(req.GetAnswers()))
+	splice, dup := s.fold.lists.Append(sessionlog.NextStep, msg)
+	if dup != nil {
+		panic("actors: a fresh message id is already pending: " + dup.Error())
+	}
+	rec := sessionlog.SettledRecord{CallID: req.GetCallId(), SubmissionID: req.GetSubmissionId(), By: req.GetBy(),
+		Door: req.GetDoor(), Outcome: outcomeQueued, MessageID: msg.ID}
+	b := s.batch(now)
+	b.add(splice.Event(), rec.Event())
+	fx = b.effects()
+	s.toInbox(&fx, Recorded{m.Corr, End{Settlement: settlement(rec)}})
+	s.tellInbox(&fx, Inserted{[]string{msg.ID}})
+	return fx
+}
+
+// withdrawQuestion takes a question back: an open one through its wait, where
+// an answer may still win; a continued one at once.
+func (s *Session) withdrawQuestion(now Now, from Addr, req *messages.WithdrawQuestionRequest) Effects {
+	if req.GetRoot() != "" { // no root: a person or an operator withdraws, by name
+		if err := s.checkRoot(req.GetRoot()); err != nil {
+			return s.refuse(from, err)
+		}
+	}
+	if _, open := s.fold.openWaitOf(req.GetCallId()); open {
+		return s.toWait(from, req.GetCallId(), WaitCancel{from, req})
+	}
+	if i, ok := s.winners[req.GetCallId()]; ok && s.settled[i].Outcome == OutcomeWithdrawn {
+		return s.reply(from, &messages.WithdrawQuestionResponse{Settlement: settlement(s.settled[i])})
+	}
+	if _, err := s.answerable(req.GetCallId()); err != nil {
+		return s.refuse(from, err)
+	}
+	rec := sessionlog.SettledRecord{CallID: req.GetCallId(), By: req.GetBy(), Outcome: OutcomeWithdrawn, Reason: req.GetReason()}
+	b := s.batch(now)
+	b.add(rec.Event())
+	fx := b.effects()
+	fx.Replies = []Reply{{from, &messages.WithdrawQuestionResponse{Settlement: settlement(rec)}}}
+	return fx
+}
+
+// dismiss closes an unkeyed question only: a keyed one is hidden by its client
+// and stays answerable (Q-187, Q-188).
+func (s *Session) dismiss(from Addr, req *messages.DismissRequest) Effects {
+	if c, open := s.fold.openWaitOf(req.GetCallId()); open && !c.wait.legacy {
+		return s.refuse(from, messages.Refuse(messages.BadRequest,
+			"call %q is keyed: hide it in the client; closing it would not be an answer", req.GetCallId()))
+	}
+	return s.toWait(from, req.GetCallId(), WaitDismiss{from, req})
+}
+
+// Events of results.
+
+func toolResult(c call, text string, seq int64) sessionlog.Event {
+	return sessionlog.ToolResult(c.wait.turn, c.wait.step, c.id, text, false, "", "", c.seq, resultID(c.id, seq))
+}
+
+// errorResult is a failure as the model reads it (Q-033). An empty code is a plain error.
+func errorResult(turn, step int64, callID, text, code string, callSeq int64) sessionlog.Event {
+	name := ""
+	switch messages.Code(code) {
+	case "":
+	case messages.InvalidArgs:
+		name = "ToolArgsError" // Q-024
+	default:
+		name = "UserQuestionError"
+	}
+	return sessionlog.ToolResult(turn, step, callID, "Error: "+text, true, name, code, callSeq, resultID(callID, callSeq))
+}
+
+// resultID names a result after its call and a position, so that it is unique
+// in its session without any dice.
+func resultID(call string, seq int64) string { return fmt.Sprintf("tool-result-%s-%d", call, seq) }
+
+// readAnswers turns a recorded batch into its wire form.
+func readAnswers(raw json.RawMessage) []*messages.Answer {
+	var items []answerJSON
+	if err := json.Unmarshal(raw, &items); err != nil {
+		panic("actors: a recorded batch does not decode: " + err.Error())
+	}
+	out := make([]*messages.Answer, len(items))
+	for i, a := range items {
+		out[i] = &messages.Answer{Id: a.ID, Selected: a.Selected, Custom: a.Custom}
+	}
+	return out
+}
+
+func trimError(text string) string { return strings.TrimPrefix(text, "Error: ") }
+
+func errText(err error) string {
+	if err == nil {
+		return "the ids in it are others"
+	}
+	return err.Error()
+}
+
+// map2 walks two named values in order.
+func map2(k1, v1, k2, v2 string) func(func(string, string) bool) {
+	return func(yield func(string, string) bool) {
+		_ = yield(k1, v1) && yield(k2, v2)
+	}
+}
