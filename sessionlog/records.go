@@ -65,6 +65,15 @@ func (r WaitRecord) Event() Event {
 	return Event{Type: TypeWait, Data: append(d, '}')}.Ours()
 }
 
+// MarshalJSON writes the record as it stands in the log, so that there is one spelling of "never".
+func (r WaitRecord) MarshalJSON() ([]byte, error) { return r.Event().Data, nil }
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (r *WaitRecord) UnmarshalJSON(data []byte) (err error) {
+	*r, err = DecodeWait(Event{Type: TypeWait, Seq: -1, Data: data})
+	return err
+}
+
 // DecodeWait reads parley/wait. The error is a *CorruptError.
 func DecodeWait(ev Event) (WaitRecord, error) {
 	f := fieldsOf(ev, TypeWait)

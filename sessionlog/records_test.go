@@ -1,0 +1,77 @@
+package sessionlog
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+)
+
+// L-014: our own facts are ignorable events; they encode as their JSON tags say and read back.
+func TestOurRecords(t *testing.T) {
+	deadline := int64(1_700_000_000_000)
+	roots := map[string]RootRecord{
+		`{"rootId":"r1"}`:               {RootID: "r1"},
+		`{"rootId":"r\n2","owner":"s"}`: {RootID: "r\n2", Owner: "s"},
+	}
+	for want, r := range roots {
+		ev := r.Event()
+		isTrue(t, ev.Ignorable && ev.Type == TypeRoot)
+		equal(t, want, string(ev.Data))
+		back, err := DecodeRoot(decoded(t, string(ev.Line())))
+		noError(t, err)
+		equal(t, r, back)
+	}
+	waits := map[string]WaitRecord{
+		`{"callId":"c","attempt":"a","deadlineMs":"never"}`:                                      {CallID: "c", Attempt: "a"},
+		`{"callId":"c","attempt":"a","deadlineMs":1700000000000,"synthetic":true,"legacy":true}`: {CallID: "c", Attempt: "a", DeadlineMS: &deadline, Synthetic: true, Legacy: true},
+		`{"callId":"\ud800","attempt":"","deadlineMs":"never","legacy":true}`:                    {CallID: "\xed\xa0\x80", Legacy: true},
+	}
+	for want, r := range waits {
+		ev := r.Event()
+		isTrue(t, ev.Ignorable && ev.Type == TypeWait)
+		equal(t, want, string(ev.Data))
+		back, err := DecodeWait(decoded(t, string(ev.Line())))
+		noError(t, err)
+		equal(t, r, back)
+		tagged, err := json.Marshal(r)
+		noError(t, err)
+		equal(t, want, string(tagged))
+		var plain WaitRecord
+		noError(t, json.Unmarshal(tagged, &plain))
+		equal(t, r, plain)
+	}
+	settled := map[string]SettledRecord{
+		`{"callId":"c","outcome":"answered"}`: {CallID: "c", Outcome: "answered"},
+		`{"callId":"c","submissionId":"s","by":"ann","door":"web","outcome":"answered","messageId":"m","reason":"r"}`: {
+			CallID: "c", SubmissionID: "s", By: "ann", Door: "web", Outcome: "answered", MessageID: "m", Reason: "r"},
+	}
+	for want, r := range settled {
+		ev := r.Event()
+		isTrue(t, ev.Ignorable && ev.Type == TypeSettled)
+		equal(t, want, string(ev.Data))
+		tagged, err := json.Marshal(r)
+		noError(t, err)
+		equal(t, want, string(tagged), "the tags say the same")
+		back, err := DecodeSettled(decoded(t, string(ev.Line())))
+		noError(t, err)
+		equal(t, r, back)
+	}
+}
+
+// What cannot be read says which event and which field; what a newer build added is let through.
+func TestBrokenRecords(t *testing.T) {
+	for _, data := range []string{`null`, `{}`, `{"callId":"c","attempt":"a"}`, `{"callId":7,"attempt":"a","deadlineMs":"never"}`,
+		`{"callId":"c","attempt":"a","deadlineMs":"soon"}`, `{"callId":"c","attempt":"a","deadlineMs":1.5}`, `{"callId":"c","attempt":"a","deadlineMs":"never","legacy":1}`} {
+		_, err := DecodeWait(NewEvent(TypeWait, json.RawMessage(data)).At(5, 0))
+		var corrupt *CorruptError
+		isTrue(t, errors.As(err, &corrupt) && corrupt.Seq == 5, data)
+	}
+	_, err := DecodeWait(NewEvent(TypeWait, json.RawMessage(`{"callId":"c","attempt":"a","deadlineMs":"never","new":1}`)))
+	noError(t, err)
+	_, err = DecodeRoot(NewEvent(TypeWait, json.RawMessage(`{"rootId":"r"}`)))
+	isTrue(t, err != nil, "another type")
+	_, err = DecodeRoot(Event{Type: TypeRoot, Data: json.RawMessage(`{`)})
+	isTrue(t, err != nil)
+	_, err = DecodeSettled(NewEvent(TypeSettled, json.RawMessage(`{"callId":"c"}`)))
+	isTrue(t, err != nil, "no outcome")
+}
