@@ -1,0 +1,176 @@
+package supervisor
+
+import (
+	"log/slog"
+	"sync"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/parleyrun/parley/actors"
+	"github.com/parleyrun/parley/messages"
+)
+
+// router turns a session id into its live actor, which it spawns on demand. All
+// that is said to a session goes through it.
+//
+//	(nothing) ──deliver──▶ live ──departing──▶ leaving ──departed──▶ (nothing), or live again
+//
+// Messages queued behind a stop vanish without a trace, so a session never just
+// stops: while it is leaving, nothing is delivered. What was already in its
+// mailbox comes back (bounced), what arrives meanwhile is kept behind that, and
+// once the actor has stopped all of it goes, in order, to a new activation.
+type router struct {
+	sys *System
+
+	mu      sync.Mutex
+	routes  map[string]route
+	closing bool
+	empty   func() // called once, when closing and the last session has stopped
+}
+
+// route is one session's entry: 16 bytes, since there are as many as sessions.
+type route struct {
+	pid     *actor.PID
+	leaving *departure // nil: live
+}
+
+// departure is what to hand to the next activation.
+type departure struct {
+	bounced, queued []*actors.Envelope
+}
+
+// refused is an envelope the router answers itself, after its lock is released.
+type refused struct {
+	in  *actors.Envelope
+	err *messages.Error
+}
+
+func newRouter(sys *System) *router { return &router{sys: sys, routes: map[string]route{}} }
+
+// deliver hands an envelope to its session.
+func (r *router) deliver(session string, in *actors.Envelope) {
+	r.mu.Lock()
+	err := r.deliverLocked(session, in)
+	r.mu.Unlock()
+	if err != nil {
+		r.sys.refuse(session, in, err)
+	}
+}
+
+// deliverLocked posts under the lock: the envelope is then in the mailbox ahead
+// of any poison pill, or it is not posted to this activation at all.
+func (r *router) deliverLocked(session string, in *actors.Envelope) *messages.Error {
+	if r.closing {
+		return messages.Refuse(messages.Unavailable, "the node is stopping")
+	}
+	to, known := r.routes[session]
+	if to.leaving != nil {
+		to.leaving.queued = append(to.leaving.queued, in)
+		return nil
+	}
+	if !known {
+		pid, err := r.spawn(session)
+		if err != nil {
+			return err
+		}
+		to.pid = pid
+	}
+	r.sys.root.Send(to.pid, in)
+	return nil
+}
+
+func (r *router) spawn(session string) (*actor.PID, *messages.Error) {
+	if err := messages.CheckID("session", session); err != nil {
+		return nil, err
+	}
+	name := sessionName(session)
+	if err := r.sys.ward.outOfService(name); err != nil {
+		return nil, err
+	}
+	pid, err := r.sys.root.SpawnNamed(r.sys.props.session, name)
+	if err != nil {
+		r.sys.log.LogAttrs(background, slog.LevelError, "spawn", slog.String("session", session), slog.Any("err", err))
+		return nil, messages.Refuse(messages.Unavailable, "the session could not be started")
+	}
+	if key := name[len(sessionPrefix):]; key == session {
+		session = key // one string instead of two, where nothing had to be encoded
+	}
+	r.routes[session] = route{pid: pid}
+	return pid, nil
+}
+
+// departing stops delivery to a session that is about to stop. held is what it
+// had taken in and not yet looked at.
+func (r *router) departing(session string, held []*actors.Envelope) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	to := r.routes[session]
+	if to.leaving == nil {
+		to.leaving = &departure{}
+		r.routes[session] = to
+	}
+	to.leaving.bounced = append(to.leaving.bounced, held...)
+}
+
+// bounce takes back an envelope that was in the mailbox of a leaving session.
+func (r *router) bounce(session string, in *actors.Envelope) {
+	r.departing(session, []*actors.Envelope{in})
+}
+
+// departed forgets a session that has stopped, and starts it again if anything
+// was said to it meanwhile.
+func (r *router) departed(session string) {
+	r.mu.Lock()
+	var left departure
+	if to := r.routes[session]; to.leaving != nil {
+		left = *to.leaving
+	}
+	delete(r.routes, session)
+	var refusals []refused
+	for _, in := range append(left.bounced, left.queued...) {
+		if err := r.deliverLocked(session, in); err != nil {
+			refusals = append(refusals, refused{in, err})
+		}
+	}
+	empty := r.takeEmpty()
+	r.mu.Unlock()
+	for _, f := range refusals {
+		r.sys.refuse(session, f.in, f.err)
+	}
+	if empty != nil {
+		empty()
+	}
+}
+
+// close stops all sessions; done is called once none is left. A session that
+// waits for its restart cannot hear anything, so it is stopped without a word.
+func (r *router) close(done func()) {
+	down := r.sys.ward.close()
+	r.mu.Lock()
+	r.closing, r.empty = true, done
+	for _, session := range sortedKeys(r.routes) {
+		r.sys.root.Send(r.routes[session].pid, quit{})
+	}
+	empty := r.takeEmpty()
+	r.mu.Unlock()
+	for _, pid := range down {
+		r.sys.root.Stop(pid)
+	}
+	if empty != nil {
+		empty()
+	}
+}
+
+func (r *router) takeEmpty() (empty func()) {
+	if r.closing && len(r.routes) == 0 {
+		empty, r.empty = r.empty, nil
+	}
+	return empty
+}
+
+// live counts the activations.
+func (r *router) live() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.routes)
+}

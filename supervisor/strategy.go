@@ -1,0 +1,137 @@
+package supervisor
+
+import (
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/parleyrun/parley/actors"
+	"github.com/parleyrun/parley/messages"
+)
+
+// crash is what every panic of this room is turned into on its way to the
+// strategy: who asked for what was being done, and whether the world is to
+// blame (fault) or we are.
+type crash struct {
+	from   actors.Addr
+	fault  *messages.Error
+	reason any
+}
+
+func (c *crash) Error() string {
+	if c.fault != nil {
+		return c.fault.Error()
+	}
+	return fmt.Sprint(c.reason)
+}
+
+// asCrash also takes what was thrown by the engine, outside of our handlers.
+func asCrash(reason any) *crash {
+	if c, ok := reason.(*crash); ok {
+		return c
+	}
+	return &crash{reason: reason}
+}
+
+// recovered is deferred around every handler. Lifecycle handlers swallow their
+// panics: one in Stopping would bring a stopped actor back to life, one in
+// Stopped would leave its parent waiting for ever. All others go on to the
+// strategy, logged once, here, where the stack is still to be seen.
+func (s *shell) recovered(msg any, self *actor.PID) {
+	r := recover()
+	if r == nil {
+		return
+	}
+	c, known := r.(*crash)
+	if !known {
+		c = &crash{reason: r}
+		s.sys.log.LogAttrs(background, slog.LevelError, "panic", slog.String("actor", self.GetId()),
+			slog.String("message", fmt.Sprintf("%T", msg)), slog.String("reason", fmt.Sprint(r)),
+			slog.String("stack", string(debug.Stack())))
+	}
+	switch msg.(type) {
+	case *actor.Stopping, *actor.Stopped, *actor.Restarting:
+		return
+	}
+	if s.blame != nil {
+		c.from = *s.blame
+	}
+	s.phase = broken
+	panic(c)
+}
+
+// rootStrategy is the guardian of everything spawned at the root: sessions, the
+// door, claims, the sweeper. It runs on the failing actor's goroutine. It never
+// escalates: above it is only the process.
+type rootStrategy struct{ sys *System }
+
+func (st *rootStrategy) HandleFailure(_ *actor.ActorSystem, sup actor.Supervisor, who *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
+	c := asCrash(reason)
+	if isClaim(who.Id) {
+		// Its client opens another; nothing of it is worth restarting.
+		sup.StopChildren(who)
+		return
+	}
+	if who.Id == doorName {
+		st.sys.callers.answer(c.from.Corr, messages.Refuse(messages.Bug, "this request crashed the door of its node").Wire())
+	}
+	v := st.sys.ward.crashed(who, c)
+	if !v.restart {
+		if v.quarantine {
+			st.sys.quarantined(who.Id, c)
+		}
+		sup.StopChildren(who) // a session tells that it is gone once it has stopped
+		return
+	}
+	st.sys.counters.restarts.Add(1)
+	st.sys.rt.SendAfter(v.after, st.sys.nurse, &restart{sup, who})
+	if session, ok := sessionOf(who.Id); ok {
+		st.sys.gone(session) // what is repeated now waits in its mailbox for the restart
+	}
+}
+
+// partStrategy stops a part that crashed: its session spawns a successor. The
+// crash counts as one of its session, so that a command which kills the same
+// part again and again ends like one that kills the session.
+type partStrategy struct{ sys *System }
+
+func (st *partStrategy) HandleFailure(_ *actor.ActorSystem, sup actor.Supervisor, who *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
+	session := st.sys.engine.NewLocalPID(sessionOfPart(who.Id))
+	v := st.sys.ward.crashed(session, asCrash(reason))
+	if v.restart {
+		st.sys.ward.restarted(session.Id) // the session itself goes on
+		sup.StopChildren(who)
+		return
+	}
+	if v.quarantine {
+		st.sys.quarantined(session.Id, asCrash(reason))
+	}
+	st.sys.root.Stop(session) // and its parts with it
+}
+
+// quarantined tells the operator; the router does the rest.
+func (sys *System) quarantined(name string, c *crash) {
+	sys.counters.quarantined.Add(1)
+	session, _ := sessionOf(name)
+	sys.log.LogAttrs(background, slog.LevelError, "quarantined", slog.String("session", session),
+		slog.Duration("for", sys.cfg.QuarantineFor), slog.String("err", c.Error()))
+}
+
+// nurse restarts what crashed, once its pause is over. It exists because a
+// guardian cannot receive a timer and the crashed actor's mailbox is suspended.
+type nurse struct{ sys *System }
+
+// restart asks the nurse to have an actor restarted by its supervisor.
+type restart struct {
+	by  actor.Supervisor
+	who *actor.PID
+}
+
+func (n *nurse) Receive(ctx actor.Context) {
+	if m, ok := ctx.Message().(*restart); ok {
+		n.sys.ward.restarted(m.who.Id)
+		m.by.RestartChildren(m.who)
+	}
+}
