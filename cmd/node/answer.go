@@ -1,0 +1,343 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/parleyrun/parley/messages"
+	"github.com/spf13/cobra"
+)
+
+type answering struct {
+	options, texts, sets []string
+	skip                 bool
+	by, submission       string
+	onExpired            string
+}
+
+func (c *cli) answerCommand() *cobra.Command {
+	var a answering
+	cmd := &cobra.Command{
+		Use:   "answer [SESSION CALL] [flags] [-]",
+		Short: "Answer a question, in time or late",
+		Long: `Answer a question. Without SESSION and CALL, the only open one.
+
+An answer in time is the result of the agent's call. A late one is queued for
+the agent, which takes it exactly once. If somebody else was first you are
+told who.
+
+With - the answers are read from stdin as JSON: [{"id", "selected": [label], "custom"}].`,
+		Example: `  parley answer --option Yes
+  parley answer demo q-7k2m9x4a --text "Not before Monday"
+  parley answer demo q-7k2m9x4a --set region=eu --set tests=slow --set tests=flaky
+  parley answer --skip`,
+		Args: args(0, 3, "SESSION and CALL, or nothing"),
+		RunE: func(cmd *cobra.Command, words []string) error { return c.runAnswer(cmd.Context(), a, words) },
+	}
+	f := cmd.Flags()
+	f.StringArrayVar(&a.options, "option", nil, "choose this `label`; repeat it where several may be chosen")
+	f.StringArrayVar(&a.texts, "text", nil, "answer in your own `words`; ID=TEXT among several questions")
+	f.StringArrayVar(&a.sets, "set", nil, "choose by question: `ID=LABEL`; repeat it")
+	f.BoolVar(&a.skip, "skip", false, "skip what no other flag answers")
+	f.StringVar(&a.by, "by", "", "`who` answers (default: your user name)")
+	f.StringVar(&a.submission, "submission-id", "", "repeat an earlier submission by its `id` (default: a new one)")
+	f.StringVar(&a.onExpired, "on-expired", "late", "`what` to do when the call has ended: late (queue it) or reject")
+	return cmd
+}
+
+func (c *cli) runAnswer(ctx context.Context, a answering, words []string) error {
+	fromStdin := len(words) > 0 && words[len(words)-1] == "-"
+	if fromStdin {
+		words = words[:len(words)-1]
+	}
+	req, err := c.submission(a, words)
+	if err != nil {
+		return err
+	}
+	if fromStdin {
+		if req.Answers, err = c.readAnswers(a); err != nil {
+			return err
+		}
+	}
+	node, err := c.dial()
+	if err != nil {
+		return err
+	}
+	row, err := c.target(ctx, node, words)
+	if err != nil {
+		return err
+	}
+	if req.Session, req.CallId = row.GetSession(), row.GetCallId(); !fromStdin {
+		if req.Answers, err = a.answers(row.GetQuestions()); err != nil {
+			return err
+		}
+	}
+	res, err := repeat(ctx, node, node.Submit, req)
+	if err != nil {
+		if t := asTrouble(err); t.temporary() {
+			t.remedy = fmt.Sprintf("repeat it as `answer %s %s … --submission-id %s`; it counts once", req.Session, req.CallId, req.SubmissionId)
+		}
+		return err
+	}
+	return c.printReceipt(req, res)
+}
+
+// submission checks what needs no node.
+func (c *cli) submission(a answering, words []string) (*messages.SubmitRequest, error) {
+	if len(words) == 1 || len(words) > 2 {
+		return nil, usage("`parley answer SESSION CALL --option LABEL`", "a call is named by its session and its id")
+	}
+	if len(words) == 2 {
+		if err := checkIDs("SESSION", words[0], "CALL", words[1]); err != nil {
+			return nil, err
+		}
+	}
+	req := &messages.SubmitRequest{SubmissionId: a.submission, By: a.by, Door: door}
+	if req.SubmissionId == "" {
+		req.SubmissionId = "a-" + c.newID()
+	}
+	if err := checkIDs("--submission-id", req.SubmissionId); err != nil {
+		return nil, err
+	}
+	if req.By == "" {
+		req.By = c.user()
+	}
+	if err := orNil(messages.CheckText("--by", req.By, messages.NameBytesMax)); err != nil {
+		return nil, err
+	}
+	if err := oneOf("--on-expired", a.onExpired, "late", "reject"); err != nil {
+		return nil, err
+	}
+	req.OnExpired = messages.OnExpired_ON_EXPIRED_LATE
+	if a.onExpired == "reject" {
+		req.OnExpired = messages.OnExpired_ON_EXPIRED_REJECT
+	}
+	return req, nil
+}
+
+func (c *cli) user() string {
+	for _, name := range []string{"USER", "LOGNAME", "USERNAME"} {
+		if user, _ := c.env(name); user != "" {
+			return user
+		}
+	}
+	return door
+}
+
+// target is the question meant. Without a name it must be the only one: guessing would answer the wrong question.
+func (c *cli) target(ctx context.Context, node *client, words []string) (*messages.QuestionRow, error) {
+	if len(words) == 2 {
+		res, err := repeat(ctx, node, node.GetQuestion, &messages.GetQuestionRequest{Session: words[0], CallId: words[1]})
+		return res.GetQuestion(), err
+	}
+	rows, _, err := questionRows(ctx, node, "", false)
+	if err != nil {
+		return nil, err
+	}
+	rows = slices.DeleteFunc(rows, func(row *messages.QuestionRow) bool {
+		return row.GetState() != "open" && row.GetState() != "continued"
+	})
+	switch len(rows) {
+	case 1:
+		return rows[0], nil
+	case 0:
+		return nil, refuse(messages.NotFound, "`parley questions --watch` shows the next one", "no question is open")
+	}
+	if !c.json {
+		c.table(c.err, rows)
+	}
+	return nil, usage("`parley answer SESSION CALL …`", "%d questions are open; say which one", len(rows))
+}
+
+// readAnswers takes the answers from stdin: a list of items, or the tool's own result.
+func (c *cli) readAnswers(a answering) ([]*messages.Answer, error) {
+	if len(a.options)+len(a.texts)+len(a.sets) > 0 || a.skip {
+		return nil, usage("put all of it into the JSON", "with - the answers come from stdin")
+	}
+	text, err := io.ReadAll(io.LimitReader(c.in, messages.ArgumentsBytesMax+1))
+	if err != nil {
+		return nil, err
+	}
+	if err := orNil(messages.CheckText("stdin", string(text), messages.ArgumentsBytesMax)); err != nil {
+		return nil, err
+	}
+	var doc struct {
+		Answers []answerJSON `json:"answers"`
+	}
+	into := any(&doc)
+	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("[")) {
+		into = &doc.Answers
+	}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(into); err != nil {
+		return nil, refuse(messages.BadAnswer, "", "stdin: %v", err)
+	}
+	var out []*messages.Answer
+	for _, item := range doc.Answers {
+		out = append(out, &messages.Answer{Id: item.ID, Selected: item.Selected, Custom: item.Custom})
+	}
+	return out, nil
+}
+
+// answers builds one item for every question, or says which question lacks one.
+func (a answering) answers(questions []*messages.Question) ([]*messages.Answer, error) {
+	if len(questions) == 0 {
+		return nil, refuse(messages.NotAnswerable, "", "the call holds no question that can be read")
+	}
+	if len(a.options)+len(a.texts)+len(a.sets) == 0 && !a.skip {
+		return nil, usage(waysToAnswer(questions), "there is no answer on the command line")
+	}
+	byID := map[string]*messages.Answer{}
+	for _, q := range questions {
+		byID[q.GetId()] = &messages.Answer{Id: q.GetId()}
+	}
+	if len(a.options) > 0 && len(questions) != 1 {
+		return nil, usage("choose by question: --set ID=LABEL; the ids are "+idsOf(questions), "the call has %d questions", len(questions))
+	}
+	for _, label := range a.options {
+		if err := choose(byID[questions[0].GetId()], questions[0], label); err != nil {
+			return nil, err
+		}
+	}
+	for _, set := range a.sets {
+		q, label, err := addressed("--set", set, questions)
+		if err != nil {
+			return nil, err
+		}
+		if err := choose(byID[q.GetId()], q, label); err != nil {
+			return nil, err
+		}
+	}
+	for _, text := range a.texts {
+		q, words, err := addressed("--text", text, questions)
+		if err != nil {
+			return nil, err
+		}
+		if err := write(byID[q.GetId()], q, words); err != nil {
+			return nil, err
+		}
+	}
+	return a.complete(questions, byID)
+}
+
+// complete refuses a batch with holes: only --skip makes a skip.
+func (a answering) complete(questions []*messages.Question, byID map[string]*messages.Answer) ([]*messages.Answer, error) {
+	var out []*messages.Answer
+	for _, q := range questions {
+		item := byID[q.GetId()]
+		if len(item.GetSelected()) == 0 && item.Custom == nil && !a.skip {
+			return nil, refuse(messages.BadAnswer, fmt.Sprintf("add --set %s=LABEL or --text %s=…, or --skip for what is left", q.GetId(), q.GetId()),
+				"the question %q has no answer", q.GetId())
+		}
+		out = append(out, item)
+	}
+	return out, nil
+}
+
+// addressed splits ID=VALUE. With a single question the id may be left out of a text.
+func addressed(flag, value string, questions []*messages.Question) (*messages.Question, string, error) {
+	id, rest, found := strings.Cut(value, "=")
+	if found {
+		for _, q := range questions {
+			if q.GetId() == id {
+				return q, rest, nil
+			}
+		}
+	}
+	if len(questions) == 1 && flag == "--text" {
+		return questions[0], value, nil
+	}
+	return nil, "", refuse(messages.BadAnswer, "the ids are "+idsOf(questions), "%s %q does not start with a question's id and =", flag, value)
+}
+
+// choose adds a label. One that is not offered is refused: a typing error would reach the agent as an answer.
+func choose(item *messages.Answer, q *messages.Question, label string) error {
+	labels := labelsOf(q)
+	switch {
+	case len(labels) == 0:
+		return refuse(messages.BadAnswer, "answer it with --text", "the question %q has no options", q.GetId())
+	case !slices.Contains(labels, label):
+		return refuse(messages.BadAnswer, "the labels are "+strings.Join(labels, " | ")+"; --text takes other words",
+			"%q is no option of the question %q", label, q.GetId())
+	case slices.Contains(item.Selected, label):
+		return refuse(messages.BadAnswer, "name it once", "the label %q is chosen twice", label)
+	case !q.GetMultiSelect() && len(item.Selected) > 0:
+		return refuse(messages.BadAnswer, "choose one of them", "the question %q takes a single option", q.GetId())
+	}
+	item.Selected = append(item.Selected, label)
+	return nil
+}
+
+// write adds free text. Of a single choice it takes the place (Q-003), so both together are a contradiction.
+func write(item *messages.Answer, q *messages.Question, text string) error {
+	switch {
+	case strings.TrimSpace(text) == "":
+		return refuse(messages.BadAnswer, "write something, or --skip", "the text for the question %q is blank", q.GetId())
+	case item.Custom != nil:
+		return refuse(messages.BadAnswer, "put it into one --text", "the question %q has two texts", q.GetId())
+	case !q.GetMultiSelect() && len(item.Selected) > 0:
+		return refuse(messages.BadAnswer, "choose a label or write a text", "the question %q takes one answer", q.GetId())
+	}
+	item.Custom = &text
+	return orNil(messages.CheckText("--text", text, messages.TextBytesMax))
+}
+
+func labelsOf(q *messages.Question) []string {
+	var labels []string
+	for _, o := range q.GetOptions() {
+		labels = append(labels, o.GetLabel())
+	}
+	return labels
+}
+
+func idsOf(questions []*messages.Question) string {
+	var ids []string
+	for _, q := range questions {
+		ids = append(ids, q.GetId())
+	}
+	return strings.Join(ids, ", ")
+}
+
+func waysToAnswer(questions []*messages.Question) string {
+	if len(questions) > 1 {
+		return "use --set ID=LABEL or --text ID=…, for each of " + idsOf(questions) + "; or --skip"
+	}
+	if labels := labelsOf(questions[0]); len(labels) > 0 {
+		return "use --option with one of " + strings.Join(labels, " | ") + "; or --text …, or --skip"
+	}
+	return "use --text …, or --skip"
+}
+
+type receiptJSON struct {
+	Session      string          `json:"session"`
+	CallID       string          `json:"callId"`
+	SubmissionID string          `json:"submissionId"`
+	Settlement   *settlementJSON `json:"settlement"`
+	Repeated     bool            `json:"repeated"`
+}
+
+func (c *cli) printReceipt(req *messages.SubmitRequest, res *messages.SubmitResponse) error {
+	if c.json {
+		return c.printJSON(receiptJSON{req.Session, req.CallId, req.SubmissionId, settlementOf(res.GetSettlement()), res.GetRepeated()})
+	}
+	s := res.GetSettlement()
+	switch s.GetOutcome() {
+	case "answered":
+		c.printf("answered in time: it is the result of call %s in session %s\n", oneLine(req.CallId), oneLine(req.Session))
+	case "queued":
+		c.printf("queued as a late reply: the agent of session %s takes it exactly once\n  message     %s\n", oneLine(req.Session), oneLine(s.GetMessageId()))
+	default:
+		c.printf("%s\n", oneLine(settledWords(s)))
+	}
+	c.printf("  submission  %s\n", req.SubmissionId)
+	if res.GetRepeated() {
+		c.printf("This submission had been accepted before; it counts once.\n")
+	}
+	return nil
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base32"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// cli is one run of the command: its streams and surroundings, and the flags that every verb has.
+type cli struct {
+	in       io.Reader
+	out, err io.Writer
+	env      func(string) (string, bool)
+	self     string // how this program is called, for commands to copy
+	now      func() time.Time
+	newID    func() string
+	width    int
+	tty      bool // out is a terminal
+	colour   bool
+
+	node  string
+	token string
+	json  bool
+
+	exit int // what a run that ended well exits with; pending is not zero
+}
+
+func init() { cobra.EnableCommandSorting = false } // the order of the verbs tells the story
+
+func newCLI() *cli {
+	c := &cli{
+		in: os.Stdin, out: os.Stdout, err: os.Stderr,
+		env:   os.LookupEnv,
+		self:  selfName(os.Args[0]),
+		now:   time.Now,
+		newID: newID,
+		tty:   isTerminal(os.Stdout),
+	}
+	c.width = terminalWidth(c.env)
+	noColour, _ := c.env("NO_COLOR")
+	term, _ := c.env("TERM")
+	c.colour = c.tty && noColour == "" && term != "dumb"
+	return c
+}
+
+// selfName is the word to use in commands to copy: `go run` builds into a folder that is gone afterwards.
+func selfName(arg0 string) string {
+	switch dir := filepath.ToSlash(arg0); {
+	case strings.Contains(dir, "/go-build"):
+		return "go run ./cmd/node"
+	case strings.HasPrefix(dir, "./"):
+		return arg0
+	}
+	return "parley"
+}
+
+// newID makes an id that can be read aloud and typed: twelve letters and digits.
+func newID() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return strings.ToLower(base32.StdEncoding.EncodeToString(b[:]))[:12]
+}
+
+// run parses the arguments, runs the verb and returns the exit status.
+func run(ctx context.Context, args []string, c *cli) int {
+	root := c.root()
+	root.SetArgs(args)
+	root.SetIn(c.in)
+	root.SetOut(c.out)
+	root.SetErr(c.err)
+	if err := root.ExecuteContext(ctx); err != nil {
+		// A line that could not be parsed has set no flag yet.
+		c.json = c.json || slices.Contains(args, "--json")
+		return c.report(ctx, err)
+	}
+	return c.exit
+}
+
+func (c *cli) root() *cobra.Command {
+	var s settings
+	root := &cobra.Command{
+		Use:   "parley",
+		Short: "Durable human questions for agents",
+		Long: `Parley carries a question from an agent to a person, and the answer back.
+The question outlives the call that asked it: an answer that comes too late for
+the call is queued, and the agent takes it exactly once.
+
+Without a verb, parley serves a node.`,
+		Args:              noVerb,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+
+		SuggestionsMinimumDistance: 2,
+		PersistentPreRunE:          func(cmd *cobra.Command, _ []string) error { return c.fromEnvironment(cmd.Flags()) },
+		RunE:                       func(cmd *cobra.Command, _ []string) error { return c.serve(cmd.Context(), s) },
+	}
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages", "Flags.FlagUsagesWrapped 80"))
+	flags := root.PersistentFlags()
+	flags.SortFlags = false
+	flags.StringVar(&c.node, "node", defaultNode, "`url` of the node to speak to")
+	flags.StringVar(&c.token, "token", "", "bearer `token`: what a node wants, what a client sends")
+	flags.BoolVar(&c.json, "json", false, "print JSON: one document, or one per line for streams")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usage("`"+cmd.CommandPath()+" --help` shows the flags", "%v", err)
+	})
+	serveFlags(root.Flags(), &s)
+	root.AddGroup(
+		&cobra.Group{ID: "people", Title: "Questions and answers:"},
+		&cobra.Group{ID: "agent", Title: "The agent's side:"},
+		&cobra.Group{ID: "node", Title: "The node:"},
+	)
+	add := func(group string, cmds ...*cobra.Command) {
+		for _, cmd := range cmds {
+			cmd.GroupID = group
+			cmd.Flags().SortFlags = false
+			cmd.DisableFlagsInUseLine = true
+			root.AddCommand(cmd)
+		}
+	}
+	root.SetHelpCommandGroupID("node")
+	add("people", c.questionsCommand(), c.answerCommand())
+	add("agent", c.askCommand(), c.inboxCommand(), c.withdrawCommand())
+	add("node", c.serveCommand(), c.sessionsCommand(), c.logCommand(), c.conformanceCommand(), c.versionCommand())
+	root.AddCommand(exitCodesTopic(), environmentTopic())
+	return root
+}
+
+// noVerb refuses a word that is no verb; cobra would hand it to serve.
+func noVerb(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	remedy := "`parley --help` shows the verbs"
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		remedy = "did you mean `parley " + strings.Join(near, "` or `parley ") + "`?"
+	}
+	return usage(remedy, "there is no verb %q", args[0])
+}
+
+// args checks how many arguments a verb got.
+func args(low, high int, names string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, got []string) error {
+		if len(got) < low || len(got) > high {
+			return usage("`"+cmd.CommandPath()+" --help` shows examples", "%s takes %s, got %d arguments", cmd.Name(), names, len(got))
+		}
+		return nil
+	}
+}

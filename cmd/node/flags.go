@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/parleyrun/parley/messages"
+	"github.com/spf13/pflag"
+)
+
+const (
+	defaultListen = "127.0.0.1:7410"
+	defaultNode   = "http://" + defaultListen
+	secondsMax    = 2147483 // the longest foreground wait in seconds (Q-021)
+	never         = -1
+)
+
+// variable is an environment variable that stands for a flag.
+type variable struct{ name, flag, meaning string }
+
+// variables lists them all. A flag on the command line wins over its variable.
+var variables = []variable{
+	{"PARLEY_NODE", "node", "the node that client verbs speak to"},
+	{"PARLEY_TOKEN", "token", "bearer token: what a node wants, what a client sends"},
+	{"PARLEY_LISTEN", "listen", "address that serve listens on"},
+	{"PARLEY_JOURNAL", "journal", "journal file, or `memory`"},
+	{"PARLEY_ALLOW_ORIGIN", "allow-origin", "web origins that may call the node, with commas"},
+	{"PARLEY_DEFAULT_TIMEOUT", "default-timeout", "foreground wait of a question that names none"},
+	{"PARLEY_MODE", "mode", "timed or legacy"},
+	{"PARLEY_CLAIM_GRACE", "claim-grace", "how long a passed deadline is held after a claim was lost"},
+	{"PARLEY_EXPIRY", "expiry", "unanimous or first"},
+	{"PARLEY_LOG_LEVEL", "log-level", "debug, info, warn or error"},
+	{"PARLEY_LOG_FORMAT", "log-format", "text or json"},
+	{"PARLEY_ROOT", "root", "the name under which the agent's verbs speak"},
+}
+
+// fromEnvironment sets the flags that the command line left alone.
+func (c *cli) fromEnvironment(flags *pflag.FlagSet) error {
+	for _, v := range variables {
+		f := flags.Lookup(v.flag)
+		value, set := c.env(v.name)
+		if f == nil || f.Changed || !set || value == "" {
+			continue
+		}
+		if err := flags.Set(v.flag, value); err != nil {
+			return usage("correct or unset "+v.name, "%s=%q: %v", v.name, value, err)
+		}
+	}
+	return nil
+}
+
+// parseSpan reads a duration. A bare number is refused, because its unit is anybody's guess.
+func parseSpan(flag, text string) (time.Duration, error) {
+	if n, err := strconv.ParseFloat(text, 64); err == nil && n != 0 {
+		return 0, refuse(messages.BadTimeout, fmt.Sprintf("%s %ss; a bare %s could be seconds or minutes", flag, text, text),
+			"%s %s has no unit", flag, text)
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, refuse(messages.BadTimeout, "write a duration such as 90s, 5m or 1h30m", "%s %q is no duration", flag, text)
+	}
+	return d, nil
+}
+
+// parseTimeout reads a foreground wait in whole seconds; `never` is -1.
+func parseTimeout(flag, text string) (int64, error) {
+	if text == "never" {
+		return never, nil
+	}
+	d, err := parseSpan(flag, text)
+	if err != nil {
+		asTrouble(err).remedy = strings.Replace(asTrouble(err).remedy, "or 1h30m", "1h30m or never", 1)
+		return 0, err
+	}
+	if d%time.Second != 0 || d < time.Second || d > secondsMax*time.Second {
+		return 0, refuse(messages.BadTimeout, "give whole seconds from 1s to 2147483s, or never", "%s %s is out of range", flag, text)
+	}
+	return int64(d / time.Second), nil
+}
+
+// oneOf checks a flag that takes one word of a few.
+func oneOf(flag, value string, words ...string) error {
+	if slices.Contains(words, value) {
+		return nil
+	}
+	return usage("use one of: "+strings.Join(words, ", "), "%s %q is not known", flag, value)
+}
+
+// orNil keeps a nil pointer from becoming an error that is not nil.
+func orNil(e *messages.Error) error {
+	if e == nil {
+		return nil
+	}
+	return e
+}
+
+// checkIDs refuses ids before anything is sent; pairs are a name and its value.
+func checkIDs(pairs ...string) error {
+	for i := 0; i < len(pairs); i += 2 {
+		if err := orNil(messages.CheckID(pairs[i], pairs[i+1])); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/parleyrun/parley/messages"
+	"github.com/spf13/cobra"
+)
+
+func exitCodesTopic() *cobra.Command {
+	var b strings.Builder
+	line := func(exit int, meaning string) { fmt.Fprintf(&b, "  %3d  %s\n", exit, meaning) }
+	b.WriteString("Exit statuses of parley. Scripts may rely on them.\n\n")
+	line(messages.ExitOK, "done; for ask: answered (a skip is an answer, and no permission)")
+	line(messages.ExitError, "an error without a code; for conformance: a vector failed")
+	line(messages.ExitUsage, "the command line is wrong; nothing was done")
+	line(messages.ExitPending, "ask: pending, nobody answered in time; inbox --admit: nothing waits")
+	line(exitInterrupted, "interrupted by Ctrl-C or SIGTERM while waiting; the question stays open")
+	b.WriteString("\nRefusals and faults, by code:\n\n")
+	for _, e := range messages.Registry {
+		fmt.Fprintf(&b, "  %3d  %-18s  %s\n", e.Exit, e.Code, e.Meaning)
+	}
+	b.WriteString("\nWith --json an error is one object on stderr: {code, text, remedy, winner}.\n`go run` reports every failure as 1: build the binary to see these.")
+	return &cobra.Command{Use: "exit-codes", Short: "what an exit status means", Long: b.String()}
+}
+
+func environmentTopic() *cobra.Command {
+	var b strings.Builder
+	b.WriteString("Environment of parley. A flag on the command line wins over its variable.\n\n")
+	for _, v := range variables {
+		fmt.Fprintf(&b, "  %-22s  --%-15s  %s\n", v.name, v.flag, v.meaning)
+	}
+	b.WriteString(`
+  XDG_DATA_HOME   where the journal is by default: $XDG_DATA_HOME/parley,
+                  else ~/.local/share/parley
+  NO_COLOR        set to anything: no colour (there is none without a terminal)
+  COLUMNS         width of the output (default 80)
+  USER            who answers, unless --by says so`)
+	return &cobra.Command{Use: "environment", Short: "the variables that stand for flags", Long: b.String()}
+}

@@ -1,0 +1,242 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+const widthDefault = 80
+
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+func terminalWidth(env func(string) (string, bool)) int {
+	text, _ := env("COLUMNS")
+	if n, err := strconv.Atoi(text); err == nil && n >= 40 {
+		return n
+	}
+	return widthDefault
+}
+
+// hostile reports a rune that may not reach a terminal: control characters could move the cursor or forge output,
+// and direction overrides could make a text read as another.
+func hostile(r rune) bool {
+	switch {
+	case unicode.IsControl(r), r == utf8.RuneError:
+		return true
+	case r >= 0x202A && r <= 0x202E, r >= 0x2066 && r <= 0x2069, r == 0x200E, r == 0x200F, r == 0x061C:
+		return true
+	case r == 0x2028, r == 0x2029:
+		return true
+	}
+	return false
+}
+
+// escapeRune spells a hostile rune; none lies beyond four digits.
+func escapeRune(r rune) string { return fmt.Sprintf(`\u%04x`, r) }
+
+// clean makes stored text safe for a terminal and keeps its lines. What it takes away stays visible as an escape.
+func clean(text string) string {
+	var b strings.Builder
+	for _, r := range strings.ReplaceAll(text, "\r\n", "\n") {
+		switch {
+		case r == '\n':
+			b.WriteRune(r)
+		case r == '\t':
+			b.WriteString("    ")
+		case hostile(r):
+			b.WriteString(escapeRune(r))
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// oneLine is clean text on one line.
+func oneLine(text string) string { return strings.Join(strings.Fields(clean(text)), " ") }
+
+// escapeJSON writes what encoding/json leaves raw but a terminal would act on as escapes; the meaning stays the same.
+func escapeJSON(text []byte) []byte {
+	if bytes.IndexFunc(text, hostile) < 0 {
+		return text
+	}
+	var out []byte
+	for _, r := range string(text) {
+		if hostile(r) {
+			out = append(out, escapeRune(r)...)
+		} else {
+			out = utf8.AppendRune(out, r)
+		}
+	}
+	return out
+}
+
+// jsonLine is one JSON document on one line.
+func jsonLine(v any) []byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		panic("a document of this program is not JSON: " + err.Error())
+	}
+	return escapeJSON(bytes.TrimSpace(b.Bytes()))
+}
+
+func (c *cli) printJSON(v any) error {
+	_, err := fmt.Fprintf(c.out, "%s\n", jsonLine(v))
+	return err
+}
+
+func (c *cli) printf(format string, args ...any) { _, _ = fmt.Fprintf(c.out, format, args...) }
+
+// notef is for the person at the terminal: it goes to stderr, and with --json nowhere.
+func (c *cli) notef(format string, args ...any) {
+	if !c.json {
+		_, _ = fmt.Fprintf(c.err, format, args...)
+	}
+}
+
+func (c *cli) paint(code, text string) string {
+	if !c.colour {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+func (c *cli) bold(text string) string { return c.paint("1", text) }
+func (c *cli) dim(text string) string  { return c.paint("2", text) }
+
+// state paints the word for a question's state.
+func (c *cli) state(word string) string {
+	switch strings.TrimSpace(word) {
+	case "open":
+		return c.paint("32", word)
+	case "continued":
+		return c.paint("33", word)
+	}
+	return word
+}
+
+// cells is the width of clean text on a terminal: East Asian letters and most pictures take two.
+func cells(text string) int {
+	n := 0
+	for _, r := range text {
+		switch {
+		case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
+		case unicode.In(r, unicode.Han, unicode.Hangul, unicode.Hiragana, unicode.Katakana),
+			r >= 0x3000 && r <= 0x303E, r >= 0xFF01 && r <= 0xFF60, r >= 0xFFE0 && r <= 0xFFE6, r >= 0x1F300 && r <= 0x1FAFF:
+			n += 2
+		default:
+			n++
+		}
+	}
+	return n
+}
+
+func pad(text string, width int) string {
+	return text + strings.Repeat(" ", max(0, width-cells(text)))
+}
+
+// wrap breaks clean text into lines of at most width cells. Nothing is cut away.
+func wrap(text string, width int) []string {
+	var lines []string
+	for paragraph := range strings.SplitSeq(clean(text), "\n") {
+		line := ""
+		for word := range strings.FieldsSeq(paragraph) {
+			for cells(word) > width { // an id, or a language without spaces
+				head := fitting(word, width-cells(line)-len(gap(line)))
+				if head == "" {
+					lines, line = append(lines, line), ""
+					continue
+				}
+				lines, line, word = append(lines, line+gap(line)+head), "", word[len(head):]
+			}
+			if line != "" && cells(line)+1+cells(word) > width {
+				lines, line = append(lines, line), ""
+			}
+			line += gap(line) + word
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func gap(line string) string {
+	if line == "" {
+		return ""
+	}
+	return " "
+}
+
+// fitting is the longest head of the word within width cells.
+func fitting(word string, width int) string {
+	used := 0
+	for i, r := range word {
+		if used += cells(string(r)); used > width {
+			return word[:i]
+		}
+	}
+	return word
+}
+
+// block writes wrapped text with a first mark and an indent for the lines that follow.
+func (c *cli) block(w io.Writer, mark, text string) {
+	indent := strings.Repeat(" ", cells(mark))
+	for i, line := range wrap(text, max(20, c.width-cells(mark))) {
+		lead := mark
+		if i > 0 {
+			lead = indent
+		}
+		_, _ = fmt.Fprintln(w, strings.TrimRight(lead+line, " "))
+	}
+}
+
+// columns lines up rows of clean cells under their heads and leaves the last column as it is.
+func (c *cli) columns(head []string, rows [][]string) (string, []string) {
+	width := make([]int, len(head))
+	for _, row := range append([][]string{head}, rows...) {
+		for i, cell := range row {
+			width[i] = max(width[i], cells(cell))
+		}
+	}
+	line := func(row []string) string {
+		var b strings.Builder
+		for i, cell := range row {
+			if i < len(row)-1 {
+				cell = pad(cell, width[i]+2)
+			}
+			b.WriteString(c.state(cell))
+		}
+		return b.String()
+	}
+	var out []string
+	for _, row := range rows {
+		out = append(out, line(row))
+	}
+	return c.dim(line(head)), out
+}
+
+// span words a duration in its two largest units.
+func span(ms int64) string {
+	d := (time.Duration(max(ms, 0)) * time.Millisecond).Round(time.Second)
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
+	}
+	return fmt.Sprintf("%dd%02dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+}

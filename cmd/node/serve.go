@@ -1,0 +1,230 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/parleyrun/parley/messages"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+const inMemory = "memory"
+
+// settings are the flags of serve as they were typed.
+type settings struct {
+	listen, journal              string
+	origins                      []string
+	timeout, mode, grace, expiry string
+	logLevel, logFormat          string
+}
+
+func serveFlags(f *pflag.FlagSet, s *settings) {
+	f.SortFlags = false
+	f.StringVar(&s.listen, "listen", defaultListen, "`address` to listen on")
+	f.StringVar(&s.journal, "journal", "", "journal `file`, or the word memory (default: journal.db in the data directory)")
+	f.StringSliceVar(&s.origins, "allow-origin", nil, "web `origin` that may call the node; repeat it for more")
+	f.StringVar(&s.timeout, "default-timeout", "120s", "foreground `wait` of a question that names none: 90s, 5m, … or never")
+	f.StringVar(&s.mode, "mode", "timed", "`mode` of questions. timed: wait, then pending and a late answer; legacy: block, no late path")
+	f.StringVar(&s.grace, "claim-grace", "10s", "`time` that a passed deadline is held after a claim was lost")
+	f.StringVar(&s.expiry, "expiry", "unanimous", "`whose` countdown ends a call: unanimous (the last client's) or first")
+	f.StringVar(&s.logLevel, "log-level", "warn", "`level` of the log on stderr: debug, info, warn or error")
+	f.StringVar(&s.logFormat, "log-format", "text", "`format` of the log: text or json")
+}
+
+func (c *cli) serveCommand() *cobra.Command {
+	var s settings
+	cmd := &cobra.Command{
+		Use:   "serve [flags]",
+		Short: "Serve a node (what parley does without a verb)",
+		Long: `Serve a node until SIGTERM or Ctrl-C. Stopping ends no question: open ones stay
+open in the journal, and those who wait ask again with the same attempt.`,
+		Example: `  parley serve
+  parley serve --listen 127.0.0.1:8000 --journal memory
+  PARLEY_TOKEN=… parley serve --listen 0.0.0.0:7410`,
+		Args: args(0, 0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.serve(cmd.Context(), s) },
+	}
+	serveFlags(cmd.Flags(), &s)
+	return cmd
+}
+
+// serving is what the flags mean.
+type serving struct {
+	journal        string // a file, or inMemory
+	token          string
+	origins        []string
+	defaultTimeout int64 // seconds, or never
+	legacy         bool
+	claimGrace     time.Duration
+	firstExpiry    bool
+	log            *slog.Logger
+}
+
+func (c *cli) settle(s settings) (serving, error) {
+	out := serving{journal: s.journal, token: c.token, origins: s.origins, legacy: s.mode == "legacy", firstExpiry: s.expiry == "first"}
+	if err := firstError(
+		oneOf("--mode", s.mode, "timed", "legacy"),
+		oneOf("--expiry", s.expiry, "unanimous", "first"),
+		oneOf("--log-format", s.logFormat, "text", "json"),
+		oneOf("--log-level", s.logLevel, "debug", "info", "warn", "error"),
+		guarded(s.listen, c.token),
+	); err != nil {
+		return out, err
+	}
+	var err error
+	if out.defaultTimeout, err = parseTimeout("--default-timeout", s.timeout); err != nil {
+		return out, err
+	}
+	if out.claimGrace, err = parseSpan("--claim-grace", s.grace); err != nil {
+		return out, err
+	}
+	if out.claimGrace < 0 {
+		return out, refuse(messages.BadTimeout, "give 0s for none", "--claim-grace %s is negative", s.grace)
+	}
+	if out.journal == "" {
+		if out.journal, err = c.defaultJournal(); err != nil {
+			return out, err
+		}
+	}
+	out.log = c.logger(s)
+	return out, nil
+}
+
+// guarded refuses an address that other machines can reach as long as anybody could answer there.
+func guarded(listen, token string) error {
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return usage("give it as host:port, for example "+defaultListen, "--listen %q is no address", listen)
+	}
+	if ip := net.ParseIP(host); token != "" || host == "localhost" || (ip != nil && ip.IsLoopback()) {
+		return nil
+	}
+	return usage("set PARLEY_TOKEN to a long random text, for node and clients; or listen on "+defaultListen,
+		"%s can be reached by other machines, and no token is set", listen)
+}
+
+// defaultJournal is the file in the user's data directory, as the XDG rules name it.
+func (c *cli) defaultJournal() (string, error) {
+	dir, _ := c.env("XDG_DATA_HOME")
+	if !filepath.IsAbs(dir) { // the rules say: not absolute, not used
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", usage("name a file with --journal", "there is no home directory to keep a journal in")
+		}
+		dir = filepath.Join(home, ".local", "share")
+	}
+	return filepath.Join(dir, "parley", "journal.db"), nil
+}
+
+func (c *cli) logger(s settings) *slog.Logger {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(s.logLevel)) // its words were checked
+	opts := &slog.HandlerOptions{Level: level}
+	if s.logFormat == "json" {
+		return slog.New(slog.NewJSONHandler(c.err, opts))
+	}
+	return slog.New(slog.NewTextHandler(c.err, opts))
+}
+
+// serve opens the node, says where it is, and serves until the context ends.
+func (c *cli) serve(ctx context.Context, s settings) error {
+	cfg, err := c.settle(s)
+	if err != nil {
+		return err
+	}
+	// The port first: when a node runs already, "in use" says more than a locked journal.
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.listen)
+	if err != nil {
+		return c.cannotListen(s.listen, err)
+	}
+	defer func() { _ = listener.Close() }()
+	if cfg.journal != inMemory {
+		// Answers are private: the folder of the journal is its owner's.
+		if err := os.MkdirAll(filepath.Dir(cfg.journal), 0o700); err != nil {
+			return cannotKeep(cfg.journal, err)
+		}
+	}
+	node, err := open(ctx, cfg)
+	if err != nil {
+		return startup(cfg.journal, err)
+	}
+	if err := c.firstScreen(listener.Addr().String(), cfg); err != nil {
+		return errors.Join(err, node.Close())
+	}
+	err = node.Serve(ctx, listener)
+	if err := errors.Join(err, node.Close()); err != nil {
+		return startup(cfg.journal, err)
+	}
+	c.notef("stopped; open questions stay open\n")
+	return nil
+}
+
+func (c *cli) cannotListen(listen string, err error) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return refuse(messages.Unavailable, "if that is a node, use it: `parley questions`; else choose another port, or --listen 127.0.0.1:0 for any",
+			"%s is in use by another program", listen)
+	case errors.Is(err, syscall.EACCES):
+		return refuse(messages.Unavailable, "choose a port above 1023 with --listen", "this user may not listen on %s", listen)
+	}
+	return refuse(messages.Unavailable, "choose another address with --listen", "cannot listen on %s: %v", listen, err)
+}
+
+func cannotKeep(journal string, err error) error {
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		return refuse(messages.JournalReadOnly, "", "cannot make the folder of %s: %v", journal, err)
+	}
+	return refuse(messages.JournalIO, "choose another file with --journal", "cannot make the folder of %s: %v", journal, err)
+}
+
+// startup names the journal in the trouble that the root package reports.
+func startup(journal string, err error) error {
+	t := asTrouble(err)
+	if strings.HasPrefix(string(t.code), "JOURNAL_") && !strings.Contains(t.text, journal) {
+		t.text = journal + ": " + t.text
+	}
+	return t
+}
+
+type servingJSON struct {
+	Version string `json:"version"`
+	Address string `json:"address"`
+	Journal string `json:"journal"`
+}
+
+// firstScreen says where the node is and what to try.
+func (c *cli) firstScreen(addr string, cfg serving) error {
+	address := "http://" + addr
+	if c.json {
+		return c.printJSON(servingJSON{thisVersion().Version, address, cfg.journal})
+	}
+	journal := cfg.journal
+	if journal == inMemory {
+		journal = "in memory: gone when this process ends"
+	}
+	c.printf("%s %s  durable human questions for agents\n\n", c.bold("parley"), thisVersion().Version)
+	c.printf("  address  %s\n", address)
+	c.printf("  journal  %s\n", clean(journal))
+	if cfg.token != "" {
+		c.printf("  token    wanted: set PARLEY_TOKEN for the commands below\n")
+	}
+	flags := ""
+	if address != defaultNode {
+		flags = " --node " + address
+	}
+	c.printf("\n%s\n", c.dim("Try, in another terminal:"))
+	c.printf("  %s ask \"Ship it?\" --option Yes --option No%s\n", c.self, flags)
+	c.printf("%s\n", c.dim("and in a third one:"))
+	c.printf("  %s questions%s\n  %s answer --option Yes%s\n", c.self, flags, c.self, flags)
+	c.printf("\n%s\n", c.dim("Ctrl-C stops the node; open questions stay open."))
+	return nil
+}
