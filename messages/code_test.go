@@ -51,6 +51,18 @@ func TestEveryCodeIsRegisteredOnce(t *testing.T) {
 	}
 }
 
+// Q-007: the codes of the question service and of its clients, by their names.
+func TestCodesOfTheQuestionService(t *testing.T) {
+	for _, name := range []messages.Code{
+		"ASK_ABORTED", "EMPTY_QUESTIONS", "CALLER_NOT_LIVE", "DELEGATED_CALLER", "BAD_INTENT", "NO_PROVIDER",
+		"BAD_TIMEOUT", "DUPLICATE_WAIT", "REPLY_QUEUED", "BAD_ANSWER", "ASK_TIMED_OUT", "ASK_CANCELLED",
+	} {
+		if e := messages.Lookup(name); e.Meaning == "" || e.Kind != messages.RefusalKind {
+			t.Errorf("%s is no registered refusal", name)
+		}
+	}
+}
+
 func TestEveryRowIsWhole(t *testing.T) {
 	shape := regexp.MustCompile(`^[A-Z]+(_[A-Z]+)*$`)
 	for _, e := range messages.Registry {
