@@ -52,14 +52,13 @@ var libraries = []struct{ path, code, tests string }{
 	{"github.com/bufbuild/protocompile", "", "messages"},
 	{"github.com/jackc/pgx", "journal/postgres", ""},
 	{"github.com/modelcontextprotocol/go-sdk", "gateway", ". cmd/node"},
+	{"github.com/ncruces/go-sqlite3", "journal/sqlite", ""},
 	{"github.com/spf13/cobra", "cmd/node", ""},
 	{"github.com/spf13/pflag", "cmd/node", ""},
 	{"github.com/stretchr/testify", "journal/journaltest", "*"},
 	{"go.etcd.io/etcd", "supervisor", ""},
 	{"google.golang.org/protobuf", "*", "*"},
-	{"modernc.org/sqlite", "journal/sqlite", ""},
 	{"pgregory.net/rapid", "journal/journaltest", "*"},
-	{"zombiezen.com/go/sqlite", "journal/sqlite", ""},
 }
 
 // pureRooms are the deterministic core. pureImports is all of the standard
