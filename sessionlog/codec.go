@@ -34,7 +34,7 @@ func Scan(data []byte) (Log, error) {
 		return Log{}, err
 	}
 	pos := end + 1
-	log := Log{Header: header, CommittedBytes: int64(pos), Events: make([]Event, 0, bytes.Count(data[pos:], []byte{'\n'}))}
+	log := Log{Header: header, CommittedBytes: int64(pos), Events: make([]Event, 0, roomFor(data[pos:]))}
 	var bad *CorruptError // the first problem; from here on nothing is accepted
 	for line := 2; ; line++ {
 		n := bytes.IndexByte(data[pos:], '\n')
@@ -61,6 +61,13 @@ func Scan(data []byte) (Log, error) {
 	}
 	log.mark(data, bad)
 	return log, nil
+}
+
+// roomFor bounds the number of records in data by its lines, and by the shortest record there is: a file of nothing
+// but line feeds must not reserve memory for events.
+func roomFor(data []byte) int {
+	const shortest = len(`{"type":"","seq":0,"time":0,"data":0}` + "\n")
+	return min(bytes.Count(data, []byte{'\n'}), len(data)/shortest)
 }
 
 // scanRecord reads one complete line that must be event `want`. A line that a crash could have left sets bad; a

@@ -57,6 +57,9 @@ func (p Progress) SubCalls() []SubCall { return slices.Clone(p.subCalls) }
 
 // Fold takes one event in log order. Types that do not matter, and odd payloads, change nothing.
 func (p Progress) Fold(ev Event) Progress {
+	if !p.turnOpen && ev.Type != TypeTurnStart {
+		return p // outside a turn nothing is owed (L-050)
+	}
 	data := value(ev.Data)
 	switch ev.Type {
 	case TypeTurnStart:

@@ -125,8 +125,9 @@ func (v *SurfaceView) replace(version int, ev Event, events []Event) error {
 		return corruptAt(ev.Seq, "replace: start seq %d stands behind end seq %d on the surface", start, end)
 	}
 	shadowed := slices.Clone(v.Nodes[from : to+1])
+	cited := slices.Sorted(slices.Values(ev.SourceEventSeqs))
 	for _, seq := range shadowed {
-		if !slices.Contains(ev.SourceEventSeqs, seq) {
+		if _, found := slices.BinarySearch(cited, seq); !found {
 			return corruptAt(ev.Seq, "replace: sourceEventSeqs must cite every shadowed node; %d is missing", seq)
 		}
 	}
