@@ -67,9 +67,9 @@ var runners = map[string]runner{
 	"surface":     plain(RunSurface),
 	"repair":      plain(RunRepair),
 	"inbox":       plain(RunInbox),
-	"timed-wait":  nil,
-	"foreground":  nil,
-	"late-answer": nil,
+	"timed-wait":  plain(RunTimedWait),
+	"foreground":  plain(RunForeground),
+	"late-answer": plain(RunLateAnswer),
 	"card":        nil,
 	// The other kinds of session-log.jsonl.
 	"pack": nil, "unpack": nil, "segment": nil, "project": nil, "title": nil, "fallback-title": nil,
