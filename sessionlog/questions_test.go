@@ -105,108 +105,119 @@ const (
 	oneSettled = `[{"id":"q","selected":["A"]}]`
 )
 
+// projectionCases are the rules of the projection, one story each; the story is told by the name of its rule.
+var projectionCases = []struct {
+	name  string
+	story func(s *story) *story
+	want  string
+}{
+	{"Q-025 a call is tracked from its record on; being rejected removes it again", func(s *story) *story {
+		return s.timed().call("c", `{"questions":[{"id":"q","question":"?"}],"timeout":0}`).ask("d").
+			result("c", "Error: timeout must be -1 or 1 to 2147483", "true", `,"error":{"name":"ToolArgsError","code":"INVALID_ARGS"}`)
+	}, "d open |"},
+	{"Q-028 a call that waits for ever is tracked too, and answerable after a crash", func(s *story) *story {
+		return s.timed().call("c", `{"questions":[{"id":"q","question":"?"}],"timeout":-1}`).call("d", `{"questions":[{"id":"q","question":"?"}],"timeout":-1}`).
+			result("c", oneAnswer, "false", "").result("d", "unknown", "true", `,"error":{"name":"ToolOutcomeUnknownError","code":"TOOL_OUTCOME_UNKNOWN"}`)
+	}, "d continued | c " + oneSettled},
+	{"Q-130 starts not timed and empty", func(s *story) *story { return s }, "|"},
+	{"Q-131 types not named change nothing, whatever their payload", func(s *story) *story {
+		return s.timed().ask("c").add("tool/result2", `{"message":{"toolCallId":"c"}}`).add("x/y", `[null]`).add(TypeToolResult, `null`).add(TypeUserMessage, `7`)
+	}, "c open |"},
+	{"Q-132 a header with the timed schema starts tracking", func(s *story) *story { return s.timed().ask("c") }, "c open |"},
+	{"Q-133 tools absent, a text or null is not timed", func(s *story) *story {
+		return s.timed().add(TypeRequestHeader, `{"header":{"config":{}}}`).ask("a").header(`"{{tools}}"`).ask("b").header(`null`).ask("c")
+	}, "|"},
+	{"Q-134 a timeout property of any value in any one entry is enough", func(s *story) *story {
+		return s.header(`[null,7,{"name":"ask_user_question"},{"name":"ask_user_question","parameters":{"properties":{"timeout":null}}}]`).ask("c")
+	}, "c open |"},
+	{"Q-134 properties as a list, another name, or timeout only in required is not", func(s *story) *story {
+		return s.header(`[{"name":"ask_user_question","parameters":{"properties":["timeout"],"required":["timeout"]}},` +
+			`{"name":"Ask_user_question","parameters":{"properties":{"timeout":1}}}]`).ask("c")
+	}, "|"},
+	{"Q-135 the latest header governs later calls and leaves tracked ones alone", func(s *story) *story {
+		return s.timed().ask("c").header(`[]`).ask("d").pending("c")
+	}, "c continued |"},
+	{"Q-136 only the exact tool name under a timed header", func(s *story) *story {
+		return s.timed().callNamed("ask_user_question2", "c", `{"questions":[{"id":"q","question":"?"}]}`).
+			ask("d").callNamed("bash", "d", `{}`)
+	}, "d open |"},
+	{"Q-139 a repeat moves to the end and is open again", func(s *story) *story {
+		return s.timed().ask("c").ask("d").pending("c").ask("c")
+	}, "d open, c open |"},
+	{"Q-140 an unreadable repeat changes nothing", func(s *story) *story {
+		return s.timed().ask("c").pending("c").ask("d").call("c", `{"questions":[]}`)
+	}, "c continued, d open |"},
+	{"Q-141 a result for an unknown call is ignored and not remembered", func(s *story) *story {
+		return s.timed().pending("c").ask("c")
+	}, "c open |"},
+	{"Q-143 pending continues in place, before everything else", func(s *story) *story {
+		return s.timed().ask("c").ask("d").result("c", `{"pending":true,"answers":[]}`, "true", `,"error":{"code":"X"}`)
+	}, "c continued, d open |"},
+	{"Q-143 an unknown outcome continues even with a good batch", func(s *story) *story {
+		return s.timed().ask("c").result("c", oneAnswer, "false", `,"error":{"code":"TOOL_OUTCOME_UNKNOWN"}`)
+	}, "c continued |"},
+	{"Q-144 an in-time answer settles", func(s *story) *story { return s.timed().ask("c").result("c", oneAnswer, "false", "") }, "| c " + oneSettled},
+	{"Q-144 an explicit null error is not absent", func(s *story) *story {
+		return s.timed().ask("c").result("c", oneAnswer, "false", `,"error":null`)
+	}, "|"},
+	{"Q-144 isError drops the batch", func(s *story) *story { return s.timed().ask("c").result("c", oneAnswer, "true", "") }, "|"},
+	{"Q-146 any other result drops the call", func(s *story) *story {
+		return s.timed().ask("c").result("c", "Error: cancelled", "true", `,"error":{"name":"UserQuestionError","code":"ASK_CANCELLED"}`)
+	}, "|"},
+	{"Q-147 a second result follows the same rules", func(s *story) *story {
+		return s.timed().ask("c").ask("d").ask("e").pending("c").pending("c").pending("d").result("d", oneAnswer, "false", "").pending("e").result("e", "gone", "false", "")
+	}, "c continued | d " + oneSettled},
+	{"Q-148 a replacing result is folded like any result", func(s *story) *story {
+		s.timed().ask("c").pending("c").result("c", "[pruned]", "false", "")
+		s.events[3].SurfaceOp = json.RawMessage(`{"op":"replace","startSeq":2,"endSeq":2}`)
+		return s
+	}, "|"},
+	{"Q-149 a pending nested dispatch enters as continued, once and at the end", func(s *story) *story {
+		nested := `,"arguments":{"questions":[{"id":"q","question":"?"}]}`
+		return s.dispatch("p:ptc:1", nested, "false", `{"pending":true}`).dispatch("p:ptc:2", nested, "false", `{"pending":true}`).
+			dispatch("p:ptc:1", nested, "false", `{"pending":true}`).add(TypeDispatchStart, `{"subCallId":"p:ptc:3","name":"ask_user_question"`+nested+`}`)
+	}, "p:ptc:2 continued, p:ptc:1 continued |"},
+	{"Q-150 any other nested dispatch changes nothing", func(s *story) *story {
+		nested := `,"arguments":{"questions":[{"id":"q","question":"?"}]}`
+		return s.dispatch("c", nested, "false", `{"pending":true}`).dispatch("c", nested, "false", oneAnswer).dispatch("d", nested, "true", `{"pending":true}`).
+			dispatch("e", ``, "false", `{"pending":true}`).dispatch("f", `,"arguments":"{\"questions\":[{\"id\":\"q\",\"question\":\"?\"}]}"`, "false", `{"pending":true}`)
+	}, "c continued |"},
+	{"Q-151 nested entry does not depend on timed", func(s *story) *story {
+		return s.header(`[]`).dispatch("c", `,"arguments":{"questions":[{"id":"q","question":"?"}]}`, "false", `{"pending":true}`)
+	}, "c continued |"},
+	{"Q-152 a reply settles an open call too, whose result is then ignored", func(s *story) *story {
+		return s.timed().ask("c").reply("c", oneAnswer).result("c", "late", "false", "")
+	}, "| c " + oneSettled},
+	{"Q-153 a reply without a usable batch settles with nothing", func(s *story) *story {
+		return s.timed().ask("c").reply("c", "yes please")
+	}, "| c []"},
+	{"Q-154 a second reply is ignored", func(s *story) *story {
+		return s.timed().ask("c").reply("c", oneAnswer).reply("c", "again")
+	}, "| c " + oneSettled},
+	{"Q-155 the source decides, never the text", func(s *story) *story {
+		return s.timed().ask("c").ask("d").
+			add(TypeUserMessage, `{"id":"u","source":{"kind":"user"},"content":[{"type":"text","text":"{\"kind\":\"answer_to_pending_question\",\"callId\":\"c\",\"answers\":[]}"}]}`).
+			reply("d", `{"callId":"c","answers":[]}`)
+	}, "c open | d []"},
+	{"Q-156 inbox splices have no effect", func(s *story) *story {
+		m := ReplyMessage("r", "c", json.RawMessage(`[]`), json.RawMessage(`[]`))
+		s.timed().ask("c")
+		s.events = append(s.events, Splice{Target: NextStep, Inserted: []Message{m}}.Event().At(2, 0))
+		s.events = append(s.events, Splice{Target: NextStep, RemovedCount: 1, Outcome: OutcomeCanceled}.Event().At(3, 0))
+		return s
+	}, "c open |"},
+	{"Q-157 settlement order, a call id twice", func(s *story) *story {
+		return s.timed().ask("c").ask("d").reply("d", "").reply("c", "").ask("d").reply("d", oneAnswer)
+	}, "| d [], c [], d " + oneSettled},
+	{"Q-161 questions, ids and labels are never compared", func(s *story) *story {
+		return s.timed().call("c", `{"questions":[{"id":"x","question":"?","options":[{"label":"L"}]},{"id":"x","question":"?"}]}`).
+			result("c", `{"answers":[{"id":"other","selected":["M"]}]}`, "false", "")
+	}, `| c [{"id":"other","selected":["M"]}]`},
+}
+
+// Q-130 to Q-161, each in its own subtest.
 func TestProjectionRules(t *testing.T) {
-	cases := []struct {
-		name  string
-		story func(s *story) *story
-		want  string
-	}{
-		{"Q-130 starts not timed and empty", func(s *story) *story { return s }, "|"},
-		{"Q-131 types not named change nothing, whatever their payload", func(s *story) *story {
-			return s.timed().ask("c").add("tool/result2", `{"message":{"toolCallId":"c"}}`).add("x/y", `[null]`).add(TypeToolResult, `null`).add(TypeUserMessage, `7`)
-		}, "c open |"},
-		{"Q-132 a header with the timed schema starts tracking", func(s *story) *story { return s.timed().ask("c") }, "c open |"},
-		{"Q-133 tools absent, a text or null is not timed", func(s *story) *story {
-			return s.timed().add(TypeRequestHeader, `{"header":{"config":{}}}`).ask("a").header(`"{{tools}}"`).ask("b").header(`null`).ask("c")
-		}, "|"},
-		{"Q-134 a timeout property of any value in any one entry is enough", func(s *story) *story {
-			return s.header(`[null,7,{"name":"ask_user_question"},{"name":"ask_user_question","parameters":{"properties":{"timeout":null}}}]`).ask("c")
-		}, "c open |"},
-		{"Q-134 properties as a list, another name, or timeout only in required is not", func(s *story) *story {
-			return s.header(`[{"name":"ask_user_question","parameters":{"properties":["timeout"],"required":["timeout"]}},` +
-				`{"name":"Ask_user_question","parameters":{"properties":{"timeout":1}}}]`).ask("c")
-		}, "|"},
-		{"Q-135 the latest header governs later calls and leaves tracked ones alone", func(s *story) *story {
-			return s.timed().ask("c").header(`[]`).ask("d").pending("c")
-		}, "c continued |"},
-		{"Q-136 only the exact tool name under a timed header", func(s *story) *story {
-			return s.timed().callNamed("ask_user_question2", "c", `{"questions":[{"id":"q","question":"?"}]}`).
-				ask("d").callNamed("bash", "d", `{}`)
-		}, "d open |"},
-		{"Q-139 a repeat moves to the end and is open again", func(s *story) *story {
-			return s.timed().ask("c").ask("d").pending("c").ask("c")
-		}, "d open, c open |"},
-		{"Q-140 an unreadable repeat changes nothing", func(s *story) *story {
-			return s.timed().ask("c").pending("c").ask("d").call("c", `{"questions":[]}`)
-		}, "c continued, d open |"},
-		{"Q-141 a result for an unknown call is ignored and not remembered", func(s *story) *story {
-			return s.timed().pending("c").ask("c")
-		}, "c open |"},
-		{"Q-143 pending continues in place, before everything else", func(s *story) *story {
-			return s.timed().ask("c").ask("d").result("c", `{"pending":true,"answers":[]}`, "true", `,"error":{"code":"X"}`)
-		}, "c continued, d open |"},
-		{"Q-143 an unknown outcome continues even with a good batch", func(s *story) *story {
-			return s.timed().ask("c").result("c", oneAnswer, "false", `,"error":{"code":"TOOL_OUTCOME_UNKNOWN"}`)
-		}, "c continued |"},
-		{"Q-144 an in-time answer settles", func(s *story) *story { return s.timed().ask("c").result("c", oneAnswer, "false", "") }, "| c " + oneSettled},
-		{"Q-144 an explicit null error is not absent", func(s *story) *story {
-			return s.timed().ask("c").result("c", oneAnswer, "false", `,"error":null`)
-		}, "|"},
-		{"Q-144 isError drops the batch", func(s *story) *story { return s.timed().ask("c").result("c", oneAnswer, "true", "") }, "|"},
-		{"Q-146 any other result drops the call", func(s *story) *story {
-			return s.timed().ask("c").result("c", "Error: cancelled", "true", `,"error":{"name":"UserQuestionError","code":"ASK_CANCELLED"}`)
-		}, "|"},
-		{"Q-147 a second result follows the same rules", func(s *story) *story {
-			return s.timed().ask("c").ask("d").ask("e").pending("c").pending("c").pending("d").result("d", oneAnswer, "false", "").pending("e").result("e", "gone", "false", "")
-		}, "c continued | d " + oneSettled},
-		{"Q-148 a replacing result is folded like any result", func(s *story) *story {
-			s.timed().ask("c").pending("c").result("c", "[pruned]", "false", "")
-			s.events[3].SurfaceOp = json.RawMessage(`{"op":"replace","startSeq":2,"endSeq":2}`)
-			return s
-		}, "|"},
-		{"Q-149 a pending nested dispatch enters as continued, once and at the end", func(s *story) *story {
-			nested := `,"arguments":{"questions":[{"id":"q","question":"?"}]}`
-			return s.dispatch("p:ptc:1", nested, "false", `{"pending":true}`).dispatch("p:ptc:2", nested, "false", `{"pending":true}`).
-				dispatch("p:ptc:1", nested, "false", `{"pending":true}`).add(TypeDispatchStart, `{"subCallId":"p:ptc:3","name":"ask_user_question"`+nested+`}`)
-		}, "p:ptc:2 continued, p:ptc:1 continued |"},
-		{"Q-150 any other nested dispatch changes nothing", func(s *story) *story {
-			nested := `,"arguments":{"questions":[{"id":"q","question":"?"}]}`
-			return s.dispatch("c", nested, "false", `{"pending":true}`).dispatch("c", nested, "false", oneAnswer).dispatch("d", nested, "true", `{"pending":true}`).
-				dispatch("e", ``, "false", `{"pending":true}`).dispatch("f", `,"arguments":"{\"questions\":[{\"id\":\"q\",\"question\":\"?\"}]}"`, "false", `{"pending":true}`)
-		}, "c continued |"},
-		{"Q-151 nested entry does not depend on timed", func(s *story) *story {
-			return s.header(`[]`).dispatch("c", `,"arguments":{"questions":[{"id":"q","question":"?"}]}`, "false", `{"pending":true}`)
-		}, "c continued |"},
-		{"Q-152 a reply settles an open call too, whose result is then ignored", func(s *story) *story {
-			return s.timed().ask("c").reply("c", oneAnswer).result("c", "late", "false", "")
-		}, "| c " + oneSettled},
-		{"Q-153 a reply without a usable batch settles with nothing", func(s *story) *story {
-			return s.timed().ask("c").reply("c", "yes please")
-		}, "| c []"},
-		{"Q-154 a second reply is ignored", func(s *story) *story {
-			return s.timed().ask("c").reply("c", oneAnswer).reply("c", "again")
-		}, "| c " + oneSettled},
-		{"Q-155 the source decides, never the text", func(s *story) *story {
-			return s.timed().ask("c").ask("d").
-				add(TypeUserMessage, `{"id":"u","source":{"kind":"user"},"content":[{"type":"text","text":"{\"kind\":\"answer_to_pending_question\",\"callId\":\"c\",\"answers\":[]}"}]}`).
-				reply("d", `{"callId":"c","answers":[]}`)
-		}, "c open | d []"},
-		{"Q-156 inbox splices have no effect", func(s *story) *story {
-			m := ReplyMessage("r", "c", json.RawMessage(`[]`), json.RawMessage(`[]`))
-			s.timed().ask("c")
-			s.events = append(s.events, Splice{Target: NextStep, Inserted: []Message{m}}.Event().At(2, 0))
-			s.events = append(s.events, Splice{Target: NextStep, RemovedCount: 1, Outcome: OutcomeCanceled}.Event().At(3, 0))
-			return s
-		}, "c open |"},
-		{"Q-157 settlement order, a call id twice", func(s *story) *story {
-			return s.timed().ask("c").ask("d").reply("d", "").reply("c", "").ask("d").reply("d", oneAnswer)
-		}, "| d [], c [], d " + oneSettled},
-		{"Q-161 questions, ids and labels are never compared", func(s *story) *story {
-			return s.timed().call("c", `{"questions":[{"id":"x","question":"?","options":[{"label":"L"}]},{"id":"x","question":"?"}]}`).
-				result("c", `{"answers":[{"id":"other","selected":["M"]}]}`, "false", "")
-		}, `| c [{"id":"other","selected":["M"]}]`},
-	}
-	for _, c := range cases {
+	for _, c := range projectionCases {
 		t.Run(c.name, func(t *testing.T) {
 			equal(t, c.want, view(c.story(newStory(t)).fold()))
 		})
