@@ -1,0 +1,90 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Limits of a connection. A request's own texts have theirs in package messages.
+const (
+	bodyBytesMax      = 4 << 20
+	headerBytesMax    = 64 << 10
+	headerTimeout     = 10 * time.Second
+	bodyTimeout       = 30 * time.Second
+	idleTimeout       = 2 * time.Minute
+	pingAfter         = 15 * time.Second // an HTTP/2 peer that is silent for so long is asked whether it lives
+	pingTimeout       = 15 * time.Second
+	drainDefault      = 10 * time.Second
+	tokenBytesMin     = 16
+	streamsMaxPerConn = 1000
+)
+
+// Options of the doors. The zero value serves this machine alone.
+type Options struct {
+	// Token is the bearer token every request must carry. Empty: none, and only
+	// a loopback address may be listened on. At least 16 bytes.
+	Token string
+	// AllowOrigins are web origins ("https://ui.example.org") whose pages may
+	// call the node, beside pages of the node's own address.
+	AllowOrigins []string
+	// AllowHosts are host names the node answers to without a token, beside
+	// loopback addresses and "localhost". With a token every name is served: a
+	// page that rebinds its name does not know the token.
+	AllowHosts []string
+	// Drain is how long Serve waits for requests to end after it was told to
+	// stop. Defaults to 10 s.
+	Drain time.Duration
+	// Logger gets one line per request. Defaults to slog.Default().
+	Logger *slog.Logger
+}
+
+// Validate reports every mistake at once.
+func (o *Options) Validate() error {
+	var errs []error
+	if o.Token != "" && len(o.Token) < tokenBytesMin {
+		errs = append(errs, fmt.Errorf("the token has %d bytes; give at least %d", len(o.Token), tokenBytesMin))
+	}
+	if strings.TrimSpace(o.Token) != o.Token {
+		errs = append(errs, errors.New("the token starts or ends with white space"))
+	}
+	for _, origin := range o.AllowOrigins {
+		u, err := url.Parse(origin)
+		if err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" || u.RawQuery != "" {
+			errs = append(errs, fmt.Errorf("origin %q is not of the form https://host:port", origin))
+		}
+	}
+	for _, host := range o.AllowHosts {
+		if host == "" || strings.ContainsAny(host, "/* ") {
+			errs = append(errs, fmt.Errorf("host %q is not a host name", host))
+		}
+	}
+	if o.Drain < 0 {
+		errs = append(errs, fmt.Errorf("the drain time is %v; it may not be negative", o.Drain))
+	}
+	return errors.Join(errs...)
+}
+
+func (o Options) withDefaults() Options {
+	if o.Drain == 0 {
+		o.Drain = drainDefault
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return o
+}
+
+// loopback reports whether nobody else can reach the address.
+func loopback(addr net.Addr) bool {
+	if addr.Network() == "unix" {
+		return true
+	}
+	host, _, err := net.SplitHostPort(addr.String())
+	ip := net.ParseIP(host)
+	return err == nil && ip != nil && ip.IsLoopback()
+}

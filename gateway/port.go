@@ -1,0 +1,57 @@
+package gateway
+
+import (
+	"context"
+
+	"github.com/parleyrun/parley/messages"
+	"github.com/parleyrun/parley/query"
+)
+
+// Port is all that the doors ask of a node. The root package satisfies it.
+type Port interface {
+	// Do sends a command that Check has passed and returns its answer, a
+	// refusal as *messages.Error. An AskRequest is held until its result, or
+	// for hold_ms, when it returns `waiting`; an AwaitInboxRequest likewise.
+	// When ctx ends first, the caller is detached and the error is ctx's: what
+	// was asked goes on. Do fills in what doors owe: the arguments of typed
+	// questions, and whether anybody is there to answer.
+	Do(ctx context.Context, cmd messages.Command) (messages.Reply, error)
+
+	// OpenClaim holds a wait for a client. It never fails: what becomes of it
+	// is told on the claim's channel.
+	OpenClaim(session, callID, client string) Claim
+
+	// ReleaseClaim lets a claim go on purpose. One that is not held here, or
+	// any more, is not an error.
+	ReleaseClaim(session, callID, name string)
+
+	// Watch sends question rows until ctx ends or send fails, and counts the
+	// caller as an answerer meanwhile.
+	Watch(ctx context.Context, req *messages.WatchQuestionsRequest, send func(*messages.WatchQuestionsResponse) error) error
+
+	// Views is what can be read.
+	Views() *query.Views
+
+	// Counters are the node's own numbers, for /metrics.
+	Counters() []Counter
+}
+
+// Claim is one client's hold on a wait.
+type Claim interface {
+	// Name is what ExpireRequest and DelegateRequest call it.
+	Name() string
+	// Events has at most one *messages.ClaimFrame (Q-084) and then one
+	// *messages.ClaimEnd. It is never closed.
+	Events() <-chan messages.Message
+	// Release ends the claim; lost, when its stream broke and nobody said
+	// goodbye. After the end it does nothing.
+	Release(lost bool)
+}
+
+// Counter is one number of /metrics. Name is without the prefix "parley_".
+type Counter struct {
+	Name, Help string
+	// Gauge tells a level from a count that only rises.
+	Gauge bool
+	Value int64
+}

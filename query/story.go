@@ -1,0 +1,369 @@
+package query
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/parleyrun/parley/journal"
+	"github.com/parleyrun/parley/messages"
+	"github.com/parleyrun/parley/sessionlog"
+)
+
+// askEvents is how many events from the call on tell all about a question
+// nobody answered: the call and the wait recorded with it.
+const askEvents = 2
+
+// The states of a row (QuestionRow.state).
+const (
+	stateOpen      = string(sessionlog.RowOpen)
+	stateContinued = string(sessionlog.RowContinued)
+	stateReplied   = string(sessionlog.RowReplied)
+	stateSettled   = "settled"
+)
+
+// Outcomes of parley/settled that a view reads a meaning into. The others are
+// shown as they are.
+const (
+	outcomeAnswered = "answered"
+	outcomeQueued   = "queued"
+	outcomeUnknown  = "unknown"
+)
+
+// story is one question call from its asking on, as the log tells it.
+//
+//	open ──▶ continued ◀──▶ replied ──▶ settled
+//	  └─────────────────────────────────▲
+type story struct {
+	callID     string
+	seq        int64
+	askedMS    int64
+	deadlineMS int64
+	legacy     bool
+	tracked    bool // the durable projection follows it; not so a legacy call
+	state      string
+	questions  []*messages.Question
+	answers    []*messages.Answer
+	settlement *messages.Settlement
+}
+
+type stories []*story
+
+// index finds the latest story of a call.
+func (s stories) index(callID string) int {
+	for i := len(s) - 1; i >= 0; i-- {
+		if s[i].callID == callID {
+			return i
+		}
+	}
+	return -1
+}
+
+func (s stories) latest(callID string) *story {
+	if i := s.index(callID); i >= 0 {
+		return s[i]
+	}
+	return nil
+}
+
+// timedHeader lets a fold that starts in the middle of a log track the call it
+// starts at: the index lists only calls that their own header made durable.
+var timedHeader = sessionlog.NewEvent(sessionlog.TypeRequestHeader, json.RawMessage(
+	`{"header":{"tools":[{"name":"`+sessionlog.ToolName+`","parameters":{"properties":{"timeout":{}}}}]}}`))
+
+// teller folds a log into stories. What settles a call is never decided here:
+// the projection of the log's own room does (Q-130 … Q-161).
+type teller struct {
+	only  string // the one call wanted, when reading from its event on
+	over  bool
+	fold  sessionlog.Questions
+	lists sessionlog.Lists
+	told  stories
+}
+
+// tell folds what was read. With only, the events start at that call and the
+// story ends where the same call is asked again or is settled.
+func tell(opened journal.Opened, only string) stories {
+	t := &teller{only: only}
+	inherited := int64(0)
+	if only == "" && opened.Header != nil {
+		inherited = sessionlog.Inherited(*opened.Header, opened.Events)
+	}
+	t.fold = sessionlog.NewQuestions(inherited)
+	if only != "" {
+		t.fold, _ = t.fold.Fold(timedHeader)
+	}
+	for _, ev := range opened.Events {
+		if ev.Seq < inherited {
+			continue
+		}
+		if t.take(ev); t.over {
+			break
+		}
+	}
+	if only == "" {
+		t.markReplied()
+	}
+	return t.told
+}
+
+// take folds one event.
+func (t *teller) take(ev sessionlog.Event) {
+	next, changed := t.fold.Fold(ev)
+	t.fold = next
+	switch ev.Type {
+	case sessionlog.TypeToolCall:
+		t.call(ev)
+	case sessionlog.TypeDispatch:
+		if changed {
+			t.dispatch(ev)
+		}
+	case sessionlog.TypeWait:
+		t.wait(ev)
+	case sessionlog.TypeSettled:
+		t.settled(ev)
+	case sessionlog.TypeToolResult:
+		t.result(ev)
+	case sessionlog.TypeInboxSpliced:
+		if t.only == "" {
+			if lists, err := t.lists.Fold(ev); err == nil {
+				t.lists = lists
+			}
+		}
+	}
+	if changed {
+		t.follow()
+	}
+}
+
+// call starts a story. One whose arguments cannot be read asks nothing.
+func (t *teller) call(ev sessionlog.Event) {
+	var data struct{ CallID, Name, Arguments string }
+	if json.Unmarshal(ev.Data, &data) != nil || data.Name != sessionlog.ToolName {
+		return
+	}
+	if questions, _, ok := sessionlog.ParseArguments(data.Arguments); ok {
+		t.start(data.CallID, questions, ev)
+	}
+}
+
+// dispatch starts the story of a nested call (Q-149).
+func (t *teller) dispatch(ev sessionlog.Event) {
+	var data struct{ SubCallID string }
+	if json.Unmarshal(ev.Data, &data) != nil {
+		return
+	}
+	if call, ok := t.fold.Call(data.SubCallID); ok {
+		t.start(data.SubCallID, call.Questions, ev)
+	}
+}
+
+func (t *teller) start(callID string, questions json.RawMessage, ev sessionlog.Event) {
+	if t.only != "" {
+		if callID != t.only {
+			return
+		}
+		if len(t.told) > 0 {
+			t.over = true
+			return
+		}
+	}
+	// Asked again before it was settled: the new questions take its place (Q-139).
+	if i := t.told.index(callID); i >= 0 && t.told[i].state != stateSettled {
+		t.told = slices.Delete(t.told, i, i+1)
+	}
+	_, tracked := t.fold.Call(callID)
+	t.told = append(t.told, &story{callID: callID, seq: ev.Seq, askedMS: ev.Time, state: stateOpen,
+		tracked: tracked, legacy: !tracked, questions: readQuestions(questions)})
+}
+
+func (t *teller) wait(ev sessionlog.Event) {
+	rec, err := sessionlog.DecodeWait(ev)
+	if s := t.told.latest(rec.CallID); err == nil && s != nil {
+		s.legacy = rec.Legacy
+		if rec.DeadlineMS != nil {
+			s.deadlineMS = *rec.DeadlineMS
+		}
+	}
+}
+
+// settled keeps the latest word on how the call, or a reply to it, ended.
+func (t *teller) settled(ev sessionlog.Event) {
+	rec, err := sessionlog.DecodeSettled(ev)
+	if s := t.told.latest(rec.CallID); err == nil && s != nil {
+		s.settlement = &messages.Settlement{Outcome: Clean(rec.Outcome), By: Clean(rec.By), Door: Clean(rec.Door),
+			SubmissionId: Clean(rec.SubmissionID), MessageId: Clean(rec.MessageID), Reason: Clean(rec.Reason)}
+	}
+}
+
+// result ends a call that no projection follows: a legacy one.
+func (t *teller) result(ev sessionlog.Event) {
+	var data struct {
+		Message struct {
+			ToolCallID string
+			IsError    bool
+			Content    []struct{ Type, Text string }
+		}
+		Error *json.RawMessage
+	}
+	if json.Unmarshal(ev.Data, &data) != nil {
+		return
+	}
+	s := t.told.latest(data.Message.ToolCallID)
+	if s == nil || s.tracked || s.state == stateSettled {
+		return
+	}
+	s.state = stateSettled
+	if data.Error != nil || data.Message.IsError {
+		return
+	}
+	for _, block := range data.Message.Content {
+		if block.Type == "text" {
+			if answers, ok := sessionlog.ReadBatch(block.Text); ok {
+				s.answers = readAnswers(answers)
+			}
+			return
+		}
+	}
+}
+
+// follow takes over what the projection says of every call it tracks.
+func (t *teller) follow() {
+	for _, s := range t.told {
+		if !s.tracked || s.state == stateSettled {
+			continue
+		}
+		call, active := t.fold.Call(s.callID)
+		switch {
+		case active && call.Continued:
+			s.state = stateContinued
+		case active:
+			s.state = stateOpen
+		default:
+			s.state = stateSettled
+			if done, ok := t.fold.LastSettled(s.callID); ok && t.answeredNow(s) {
+				s.answers = readAnswers(done.Answers)
+			}
+		}
+	}
+}
+
+// answeredNow tells a call that was just settled with answers from one that
+// was dropped: the projection remembers an earlier settlement of the same id.
+func (t *teller) answeredNow(s *story) bool {
+	n := 0
+	for _, done := range t.fold.Settled() {
+		if done.CallID == s.callID {
+			n++
+		}
+	}
+	for _, other := range t.told {
+		if other != s && other.callID == s.callID && other.tracked && other.answers != nil {
+			n--
+		}
+	}
+	return n > 0
+}
+
+// markReplied finds the calls whose reply waits in the inbox (Q-102).
+func (t *teller) markReplied() {
+	for _, s := range t.told {
+		if s.state != stateContinued {
+			continue
+		}
+		if m, ok := t.lists.ReplyFor(s.callID); ok {
+			s.state = stateReplied
+			if s.settlement == nil {
+				s.settlement = &messages.Settlement{Outcome: outcomeQueued}
+			}
+			s.settlement.MessageId = Clean(m.ID)
+		}
+	}
+}
+
+// row is the story as people see it.
+func (s *story) row(session string, now time.Time) *messages.QuestionRow {
+	row := &messages.QuestionRow{Session: session, CallId: Clean(s.callID), State: s.state, Questions: s.questions,
+		AskedMs: s.askedMS, Unkeyed: s.legacy, Answers: s.answers, Settlement: s.outcome(s.state)}
+	if s.state == stateOpen {
+		row.Blocking = s.deadlineMS == 0
+		setDeadline(row, s.deadlineMS, now)
+	}
+	return row
+}
+
+// outcome is how the call stands, as far as the log tells. An admitted reply
+// has answered its question, so what was recorded as queued reads as answered.
+func (s *story) outcome(state string) *messages.Settlement {
+	switch {
+	case state == stateOpen:
+		return nil // what is recorded then is about an earlier wait
+	case state == stateSettled && s.settlement == nil && s.answers != nil:
+		return &messages.Settlement{Outcome: outcomeAnswered}
+	case state == stateSettled && s.settlement == nil:
+		return &messages.Settlement{Outcome: outcomeUnknown}
+	case state == stateSettled && s.settlement.Outcome == outcomeQueued:
+		return &messages.Settlement{Outcome: outcomeAnswered, By: s.settlement.By, Door: s.settlement.Door,
+			SubmissionId: s.settlement.SubmissionId, MessageId: s.settlement.MessageId, Reason: s.settlement.Reason}
+	}
+	return s.settlement
+}
+
+// text is what the index does not know of the call while it is in a state.
+func (s *story) text(state string) *text {
+	t := &text{questions: s.questions, askedMS: s.askedMS, unkeyed: s.legacy, settlement: s.outcome(state), size: 256}
+	for _, q := range s.questions {
+		t.size += 128 + len(q.GetId()) + len(q.GetQuestion()) + len(q.GetHeader())
+		for _, o := range q.GetOptions() {
+			t.size += 96 + len(o.GetLabel()) + len(o.GetDescription())
+		}
+	}
+	return t
+}
+
+// readQuestions reads the projection's list (Q-138).
+func readQuestions(raw json.RawMessage) []*messages.Question {
+	var list []struct {
+		ID, Question, Header string
+		Options              []struct{ Label, Description string }
+		MultiSelect          bool
+	}
+	if json.Unmarshal(raw, &list) != nil {
+		return nil
+	}
+	out := make([]*messages.Question, 0, len(list))
+	for _, in := range list {
+		q := &messages.Question{Id: Clean(in.ID), Question: Clean(in.Question), Header: Clean(in.Header), MultiSelect: in.MultiSelect}
+		for _, o := range in.Options {
+			q.Options = append(q.Options, &messages.Option{Label: Clean(o.Label), Description: Clean(o.Description)})
+		}
+		out = append(out, q)
+	}
+	return out
+}
+
+// readAnswers reads a batch of the closed shape (Q-145). An empty batch is not
+// nil: it settled the question all the same.
+func readAnswers(raw json.RawMessage) []*messages.Answer {
+	var list []struct {
+		ID       string
+		Selected []string
+		Custom   *string
+	}
+	if json.Unmarshal(raw, &list) != nil {
+		return nil
+	}
+	out := make([]*messages.Answer, 0, len(list))
+	for _, in := range list {
+		a := &messages.Answer{Id: Clean(in.ID)}
+		for _, label := range in.Selected {
+			a.Selected = append(a.Selected, Clean(label))
+		}
+		if in.Custom != nil {
+			custom := Clean(*in.Custom)
+			a.Custom = &custom
+		}
+		out = append(out, a)
+	}
+	return out
+}

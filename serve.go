@@ -1,0 +1,83 @@
+package parley
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/parleyrun/parley/gateway"
+	"github.com/parleyrun/parley/messages"
+)
+
+// ListenDefault is where a node listens when it is not told.
+const ListenDefault = "127.0.0.1:7410"
+
+// ServeOptions are the settings of a node's port. The zero value serves this
+// machine alone, at ListenDefault.
+type ServeOptions struct {
+	// Listen is the address to listen on, host:port. Port 0 picks a free one.
+	// An address others can reach needs a Token.
+	Listen string
+	// Listener is used instead of Listen, when it is set. Serve closes it.
+	Listener net.Listener
+	// Ready is called once the port is open, with its address.
+	Ready func(net.Addr)
+	// Token is the bearer token every request must carry: at least 16 bytes.
+	// Empty: none.
+	Token string
+	// AllowOrigins are web origins ("https://ui.example.org") whose pages may
+	// call the node, beside pages of its own address.
+	AllowOrigins []string
+	// AllowHosts are host names a node without a token answers to, beside
+	// loopback addresses and "localhost".
+	AllowHosts []string
+	// Drain is how long Serve waits for requests to end when it stops.
+	// Defaults to 10 s.
+	Drain time.Duration
+}
+
+func (n *Node) gateway(opts ServeOptions) (*gateway.Gateway, error) {
+	return gateway.New(port{n}, gateway.Options{Token: opts.Token, AllowOrigins: opts.AllowOrigins,
+		AllowHosts: opts.AllowHosts, Drain: opts.Drain, Logger: n.cfg.Logger})
+}
+
+// Serve opens the doors on one port: Connect, gRPC and gRPC-Web, /healthz and
+// /metrics. It returns nil after ctx has ended and the requests under way have
+// been answered. Close the node afterwards.
+func (n *Node) Serve(ctx context.Context, opts ServeOptions) error {
+	g, err := n.gateway(opts)
+	if err != nil {
+		return err
+	}
+	ln := opts.Listener
+	if ln == nil {
+		addr := opts.Listen
+		if addr == "" {
+			addr = ListenDefault
+		}
+		if ln, err = new(net.ListenConfig).Listen(ctx, "tcp", addr); err != nil {
+			return messages.Refuse(messages.BadRequest, "cannot listen on %s: %v", addr, err)
+		}
+	}
+	if opts.Ready != nil {
+		opts.Ready(ln.Addr())
+	}
+	if err := g.Serve(ctx, ln); err != nil {
+		return fmt.Errorf("parley: %w", err)
+	}
+	return nil
+}
+
+// Handler is the doors without a server, for a program that has its own.
+// Listen, Listener, Ready and Drain do not matter to it. stop ends watches,
+// claims and held requests, as http.Server.Shutdown alone would not: pass it
+// to RegisterOnShutdown.
+func (n *Node) Handler(opts ServeOptions) (handler http.Handler, stop func(), err error) {
+	g, err := n.gateway(opts)
+	if err != nil {
+		return nil, nil, err
+	}
+	return g.Handler(), g.Stop, nil
+}
