@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -89,7 +90,7 @@ func (d *draft) last() *messages.Question {
 
 func (d *draft) question(text string) error {
 	if strings.TrimSpace(text) == "" {
-		return fmt.Errorf("a question needs a text")
+		return errors.New("a question needs a text")
 	}
 	d.questions = append(d.questions, &messages.Question{Question: text})
 	return nil
@@ -99,7 +100,7 @@ func (d *draft) option(text string) error {
 	label, description, _ := strings.Cut(text, ": ")
 	label = strings.TrimSpace(label)
 	if label == "" {
-		return fmt.Errorf("an option needs a label")
+		return errors.New("an option needs a label")
 	}
 	q := d.last()
 	for _, o := range q.GetOptions() {
@@ -117,8 +118,11 @@ func (d *draft) multi(text string) error {
 }
 
 func (d *draft) id(text string) error {
+	if e := messages.CheckID("the id", text); e != nil {
+		return errors.New(e.Text)
+	}
 	d.last().Id = text
-	return orNil(messages.CheckID("the question's id", text))
+	return nil
 }
 
 // finish joins the question given as a word with its loose flags, and names questions without an id.

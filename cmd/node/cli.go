@@ -110,7 +110,11 @@ Without a verb, parley serves a node.`,
 	flags.StringVar(&c.token, "token", "", "bearer `token`: what a node wants, what a client sends")
 	flags.BoolVar(&c.json, "json", false, "print JSON: one document, or one per line for streams")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usage("`"+cmd.CommandPath()+" --help` shows the flags", "%v", err)
+		text := err.Error()
+		if at := strings.Index(text, "strconv."); at > 0 {
+			text = text[:at] + "it is no number"
+		}
+		return usage("`"+cmd.CommandPath()+" --help` shows the flags", "%s", text)
 	})
 	serveFlags(root.Flags(), &s)
 	root.AddGroup(

@@ -60,7 +60,7 @@ func parseSpan(flag, text string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		return 0, refuse(messages.BadTimeout, "write a duration such as 90s, 5m or 1h30m", "%s %q is no duration", flag, text)
+		return 0, refuse(messages.BadTimeout, "write a duration such as 90s, 5m, 1h30m", "%s %q is no duration", flag, text)
 	}
 	return d, nil
 }
@@ -72,8 +72,9 @@ func parseTimeout(flag, text string) (int64, error) {
 	}
 	d, err := parseSpan(flag, text)
 	if err != nil {
-		asTrouble(err).remedy = strings.Replace(asTrouble(err).remedy, "or 1h30m", "1h30m or never", 1)
-		return 0, err
+		t := asTrouble(err)
+		t.remedy = strings.Replace(t.remedy, "1h30m", "1h30m or never", 1)
+		return 0, t
 	}
 	if d%time.Second != 0 || d < time.Second || d > secondsMax*time.Second {
 		return 0, refuse(messages.BadTimeout, "give whole seconds from 1s to 2147483s, or never", "%s %s is out of range", flag, text)

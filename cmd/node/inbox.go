@@ -88,10 +88,10 @@ func (c *cli) printMessages(session string, list []*messages.InboxMessage) error
 func (c *cli) printMessage(m messageJSON) {
 	where := ""
 	if m.List != "" {
-		where = ", waiting for the " + strings.Replace(m.List, "next-", "next ", 1)
+		where = ", waiting for the " + strings.Replace(oneLine(m.List), "next-", "next ", 1)
 	}
 	if m.ReplyTo == "" {
-		c.printf("message %s%s\n", c.bold(oneLine(m.ID)), oneLine(where))
+		c.printf("message %s%s\n", c.bold(oneLine(m.ID)), where)
 		c.block(c.out, "  ", m.Text)
 		return
 	}

@@ -122,8 +122,8 @@ func (c *cli) ask(w io.Writer, items []itemJSON) {
 			text = "[" + item.ID + "] " + text
 		}
 		c.block(w, "  ", text)
-		if item.Detail != "" {
-			c.block(w, "  | ", item.Detail)
+		for line := range strings.Lines(item.Detail) {
+			c.block(w, "  | ", line)
 		}
 		mark := "  - "
 		if item.MultiSelect {

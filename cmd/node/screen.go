@@ -193,7 +193,7 @@ func fitting(word string, width int) string {
 // block writes wrapped text with a first mark and an indent for the lines that follow.
 func (c *cli) block(w io.Writer, mark, text string) {
 	indent := strings.Repeat(" ", cells(mark))
-	for i, line := range wrap(text, max(20, c.width-cells(mark))) {
+	for i, line := range wrap(strings.TrimRight(text, "\r\n"), max(20, c.width-cells(mark))) {
 		lead := mark
 		if i > 0 {
 			lead = indent

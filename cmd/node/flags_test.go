@@ -1,0 +1,77 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/parleyrun/parley/messages"
+)
+
+func TestTimeouts(t *testing.T) {
+	for text, want := range map[string]int64{"90s": 90, "5m": 300, "1h30m": 5400, "never": -1, "1s": 1, "2147483s": 2147483} {
+		if got, err := parseTimeout("--timeout", text); got != want || err != nil {
+			t.Errorf("%s: %d, %v", text, got, err)
+		}
+	}
+	for text, remedy := range map[string]string{
+		"90":       "--timeout 90s; a bare 90 could be seconds or minutes",
+		"0.5":      "--timeout 0.5s; a bare 0.5 could be seconds or minutes",
+		"0":        "give whole seconds from 1s to 2147483s, or never",
+		"1500ms":   "give whole seconds from 1s to 2147483s, or never",
+		"-1s":      "give whole seconds from 1s to 2147483s, or never",
+		"2147484s": "give whole seconds from 1s to 2147483s, or never",
+		"-1":       "--timeout -1s; a bare -1 could be seconds or minutes",
+		"soon":     "write a duration such as 90s, 5m, 1h30m or never",
+		"":         "write a duration such as 90s, 5m, 1h30m or never",
+		"Never":    "write a duration such as 90s, 5m, 1h30m or never",
+		"1e99":     "--timeout 1e99s; a bare 1e99 could be seconds or minutes",
+	} {
+		_, err := parseTimeout("--timeout", text)
+		if err == nil {
+			t.Errorf("%q was taken", text)
+			continue
+		}
+		if got := asTrouble(err); got.remedy != remedy || got.code != messages.BadTimeout {
+			t.Errorf("%q: %s: %s", text, got.code, got.remedy)
+		}
+	}
+}
+
+// A variable stands for a flag, and the flag wins.
+func TestEnvironmentStandsForFlags(t *testing.T) {
+	for _, v := range variables {
+		c := &cli{env: func(name string) (string, bool) { return "x,y", name == v.name }}
+		set := 0
+		for _, cmd := range append(c.root().Commands(), c.root()) {
+			if err := cmd.ParseFlags(nil); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.fromEnvironment(cmd.Flags()); err != nil {
+				t.Errorf("%s: %v", v.name, err)
+			}
+			if f := cmd.Flags().Lookup(v.flag); f != nil && f.Changed {
+				set++
+			}
+		}
+		if set == 0 {
+			t.Errorf("%s sets --%s nowhere", v.name, v.flag)
+		}
+	}
+	parley(t, "http://127.0.0.1:1", "", "questions", "--node", "ftp://x").
+		want(t, 2, "", "error: --node \"ftp://x\" is no address of a node\nnext:  give it as http://host:port\n")
+}
+
+func TestNonLoopbackNeedsAToken(t *testing.T) {
+	for _, listen := range []string{"127.0.0.1:7410", "localhost:0", "[::1]:80", "127.9.9.9:1"} {
+		if err := guarded(listen, ""); err != nil {
+			t.Errorf("%s: %v", listen, err)
+		}
+	}
+	for _, listen := range []string{":7410", "0.0.0.0:7410", "[::]:7410", "example.com:80", "192.168.0.2:1"} {
+		if guarded(listen, "") == nil {
+			t.Errorf("%s was taken without a token", listen)
+		}
+		if err := guarded(listen, "secret"); err != nil {
+			t.Errorf("%s with a token: %v", listen, err)
+		}
+	}
+}
