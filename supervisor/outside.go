@@ -16,14 +16,15 @@ import (
 // Call sends a command to its session and returns at once. The door repeats it
 // as long as the session does not answer. done gets the answer, a Reply, once:
 // on a goroutine of this room, where it must not block, or before Call returns.
+// An ask may hear that it is Waiting before that: durable, and not yet answered.
 // After cancel has returned done will not begin.
 func (sys *System) Call(cmd messages.Command, done func(messages.Message)) (cancel func()) {
-	corr := sys.callers.add(cmd, done)
+	corr := sys.callers.add(done)
 	if corr == 0 {
 		done(messages.Refuse(messages.Unavailable, "the node is stopping").Wire())
 		return func() {}
 	}
-	sys.root.Send(sys.door, doorCall(corr, cmd))
+	sys.root.Send(sys.door, &actors.Envelope{From: outside(corr), Msg: actors.DoorCall{Corr: corr, Cmd: cmd}})
 	return func() {
 		if sys.callers.drop(corr) {
 			sys.root.Send(sys.door, &actors.Envelope{From: outside(corr), Msg: actors.DoorCancel{Corr: corr}})
@@ -31,39 +32,29 @@ func (sys *System) Call(cmd messages.Command, done func(messages.Message)) (canc
 	}
 }
 
-func doorCall(corr uint64, cmd messages.Command) *actors.Envelope {
-	return &actors.Envelope{From: outside(corr), Msg: actors.DoorCall{Corr: corr, Cmd: cmd}}
-}
-
 // outside is the address of whoever stands outside of a door.
 func outside(corr uint64) actors.Addr { return actors.Addr{Key: actors.Out, Corr: corr} }
 
 // callers are those who wait at the door: a map entry and a func each, so that
-// a hundred thousand agents may wait for their humans. They outlive the door's
-// machine: a new one is handed their commands again.
+// a hundred thousand agents may wait for their humans.
 type callers struct {
 	log *slog.Logger
 
 	mu      sync.Mutex
 	last    uint64
 	closed  bool
-	waiting map[uint64]caller
-}
-
-type caller struct {
-	cmd  messages.Command
-	done func(messages.Message)
+	waiting map[uint64]func(messages.Message)
 }
 
 // add returns the new caller's correlation, or 0 when the door is closed.
-func (c *callers) add(cmd messages.Command, done func(messages.Message)) uint64 {
+func (c *callers) add(done func(messages.Message)) uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		return 0
 	}
 	c.last++
-	c.waiting[c.last] = caller{cmd, done}
+	c.waiting[c.last] = done
 	return c.last
 }
 
@@ -75,29 +66,30 @@ func (c *callers) drop(corr uint64) (waited bool) {
 	return waited
 }
 
-// answer gives a caller its answer. Further ones find nobody.
+// answer gives a caller its answer. Further ones find nobody; only a Waiting is
+// not the last word.
 func (c *callers) answer(corr uint64, msg messages.Message) {
+	ask, isAsk := msg.(*messages.AskResponse)
 	c.mu.Lock()
-	who, ok := c.waiting[corr]
-	delete(c.waiting, corr)
+	done, ok := c.waiting[corr]
+	if !isAsk || ask.GetWaiting() == nil {
+		delete(c.waiting, corr)
+	}
 	c.mu.Unlock()
 	if ok {
-		guarded(c.log, "callback", func() { who.done(msg) })
+		guarded(c.log, "callback", func() { done(msg) })
 	}
 }
 
-// outstanding lists the callers in the order in which they came.
-func (c *callers) outstanding() []uint64 {
+// answerAll gives everybody who waits the same answer, in the order in which
+// they came.
+func (c *callers) answerAll(msg messages.Message) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	return sortedKeys(c.waiting)
-}
-
-func (c *callers) command(corr uint64) (messages.Command, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	who, ok := c.waiting[corr]
-	return who.cmd, ok
+	waiting := sortedKeys(c.waiting)
+	c.mu.Unlock()
+	for _, corr := range waiting {
+		c.answer(corr, msg)
+	}
 }
 
 func (c *callers) count() int {
@@ -111,10 +103,7 @@ func (c *callers) close() {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
-	stopping := messages.Refuse(messages.Unavailable, "the node is stopping").Wire()
-	for _, corr := range c.outstanding() {
-		c.answer(corr, stopping)
-	}
+	c.answerAll(messages.Refuse(messages.Unavailable, "the node is stopping").Wire())
 }
 
 // ClaimSink is the client's side of a claim. Its methods are called in order,

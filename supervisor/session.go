@@ -34,6 +34,7 @@ type turn struct {
 	in     *actors.Envelope
 	fx     actors.Effects
 	events []sessionlog.Event // fx.Append, stamped
+	proof  bool               // the batch is empty and records nothing
 }
 
 // part is a child of the session. stopping: it was told to, so its end is none
@@ -191,6 +192,7 @@ func (s *shell) append(ctx actor.Context, in *actors.Envelope, fx actors.Effects
 		Session: s.session(), Epoch: s.log.epoch, Seq: s.log.seq,
 		Header: fx.Header, Events: t.events, Index: fx.Index,
 	}
+	t.proof = batch.Empty()
 	s.sys.counters.appends.Add(1)
 	s.sys.journal.Append(batch, func(result journal.Appended, err error) {
 		s.sys.root.Send(self, &appended{s, result, err})
@@ -216,7 +218,7 @@ func (s *shell) appended(ctx actor.Context, m *appended) {
 		return
 	}
 	r := receipt{seq: s.log.seq}
-	if len(t.events) > 0 {
+	if !t.proof {
 		r.at = m.result.At
 		s.log.seq += int64(len(t.events))
 	}

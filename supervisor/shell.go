@@ -30,7 +30,6 @@ type shell struct {
 	kind    kind
 	phase   phase
 	gone    bool // sessions: stopping means that something was lost
-	reborn  bool // the door: an earlier one crashed
 }
 
 type kind uint8
@@ -130,23 +129,11 @@ func (s *shell) started(ctx actor.Context) {
 	}
 }
 
-// openDoor builds the door's machine. After a restart the new one is handed
-// what the callers still wait for; the call that broke the old one is not among
-// it any more.
+// openDoor builds the door's machine.
 func (s *shell) openDoor(ctx actor.Context) {
 	s.key = doorPrefix + s.sys.cfg.Node
 	s.machine, s.phase = s.sys.cfg.NewDoor(actors.Addr{Key: s.key}), ready
 	s.resume(ctx)
-	if !s.reborn {
-		return
-	}
-	for _, corr := range s.sys.callers.outstanding() {
-		if cmd, waits := s.sys.callers.command(corr); waits {
-			in := doorCall(corr, cmd)
-			s.blame = &in.From
-			s.step(ctx, in)
-		}
-	}
 }
 
 // resume lets the machine say what its state wants done.
@@ -184,7 +171,7 @@ func (s *shell) step(ctx actor.Context, in *actors.Envelope) {
 
 // perform makes the effects durable, if they ask for it, and then lets them out.
 func (s *shell) perform(ctx actor.Context, in *actors.Envelope, fx actors.Effects) {
-	if len(fx.Append) == 0 && !fx.Proof {
+	if len(fx.Append) == 0 && fx.Header == nil && len(fx.Index) == 0 && !fx.Proof {
 		s.release(ctx, in, &fx, receipt{})
 		return
 	}
@@ -250,7 +237,7 @@ func (s *shell) up(ctx actor.Context, msg actors.Local) {
 
 // ending silences an actor that is about to stop or to restart.
 func (s *shell) ending(ctx actor.Context) {
-	s.stopTimers()
+	defer s.stopTimers()
 	if s.kind != sessionKind {
 		return
 	}

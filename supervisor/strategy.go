@@ -75,7 +75,7 @@ func (st *rootStrategy) HandleFailure(_ *actor.ActorSystem, sup actor.Supervisor
 		return
 	}
 	if who.Id == doorName {
-		st.sys.callers.answer(c.from.Corr, messages.Refuse(messages.Bug, "this request crashed the door of its node").Wire())
+		st.sys.doorCrashed(c)
 	}
 	v := st.sys.ward.crashed(who, c)
 	if !v.restart {
@@ -109,6 +109,14 @@ func (st *partStrategy) HandleFailure(_ *actor.ActorSystem, sup actor.Supervisor
 		st.sys.quarantined(session.Id, asCrash(reason))
 	}
 	st.sys.root.Stop(session) // and its parts with it
+}
+
+// doorCrashed answers all who wait: a new door does not know them. Whoever broke
+// it learns that; the others may simply send the same again. An input of the
+// door names its caller as From (a call) or To (an answer).
+func (sys *System) doorCrashed(c *crash) {
+	sys.callers.answer(c.from.Corr, messages.Refuse(messages.Bug, "this request crashed the door of its node").Wire())
+	sys.callers.answerAll(messages.Refuse(messages.Unavailable, "the door of this node is starting again").Wire())
 }
 
 // quarantined tells the operator; the router does the rest.

@@ -57,7 +57,7 @@ func Start(cfg Config) (*System, error) {
 	sys := &System{
 		cfg: cfg, rt: cfg.Runtime, engine: cfg.Runtime.Engine(), journal: cfg.Journal, log: cfg.Logger,
 		ward:    newWard(&cfg),
-		callers: &callers{log: cfg.Logger, waiting: map[uint64]caller{}},
+		callers: &callers{log: cfg.Logger, waiting: map[uint64]func(messages.Message){}},
 		claims:  &claims{byKey: map[string]*Claim{}, bySession: map[string][]*Claim{}},
 		stopped: make(chan struct{}),
 	}
@@ -85,11 +85,7 @@ func (sys *System) plant(guardian actor.PropsOption) (err error) {
 		return pid
 	}
 	sys.nurse = spawn(nurseName, func() actor.Actor { return &nurse{sys} })
-	lives := 0
-	sys.door = spawn(doorName, func() actor.Actor {
-		lives++
-		return &shell{sys: sys, kind: doorKind, reborn: lives > 1}
-	})
+	sys.door = spawn(doorName, func() actor.Actor { return &shell{sys: sys, kind: doorKind} })
 	if sys.cfg.SweepEvery > 0 {
 		sys.sweeper = spawn(sweeperName, func() actor.Actor { return newSweeper(sys) })
 	}
@@ -102,13 +98,13 @@ func (sys *System) Deliver(to, from actors.Addr, msg messages.Message) { sys.rou
 // route sends a message to an address, wherever that is. It is fire and forget.
 func (sys *System) route(to, from actors.Addr, msg messages.Message) {
 	if session, ok := actors.SessionOf(to); ok {
-		sys.router.deliver(session, &actors.Envelope{From: from, Msg: msg})
+		sys.router.deliver(session, &actors.Envelope{From: from, To: to, Msg: msg})
 		return
 	}
 	pid, here := sys.locate(to.Key)
 	switch {
 	case pid != nil:
-		sys.root.Send(pid, &actors.Envelope{From: from, Msg: msg})
+		sys.root.Send(pid, &actors.Envelope{From: from, To: to, Msg: msg})
 	case !here && sys.cfg.Remote != nil:
 		sys.cfg.Remote(to, from, msg)
 	default:
