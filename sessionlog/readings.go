@@ -54,7 +54,7 @@ func DecodeDispatch(ev Event) (subCallID, name string, arguments json.RawMessage
 func HasToolCall(message json.RawMessage, callID string) (bool, error) {
 	v, ok := parse(message)
 	if !ok || !v.isRecord() || !v.get("role").is("assistant") || !v.get("id").isString() || !v.get("content").isList() {
-		return false, &CorruptError{Problem: "an assistant message needs an id, the role assistant and a content list",
+		return false, &CorruptError{Seq: -1, Problem: "an assistant message needs an id, the role assistant and a content list",
 			Remedy: "pass the message as the model's client gave it, with an id"}
 	}
 	for block := range v.get("content").elements {
