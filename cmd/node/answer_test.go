@@ -73,19 +73,19 @@ func TestAnswerTheOnlyQuestion(t *testing.T) {
 		got = q
 		return &messages.SubmitResponse{Settlement: outcome, Repeated: q.GetSubmissionId() == "again"}, nil
 	})
-	parley(t, f.url, "", "answer", "--option", "Yes").want(t, 0,
+	runCLI(t, f.url, "", "answer", "--option", "Yes").want(t, 0,
 		"answered in time: it is the result of call q-1 in session demo\n  submission  a-7k2m9x4a\n", "")
 	if got.GetBy() != "ada" || got.GetOnExpired() != messages.OnExpired_ON_EXPIRED_LATE || got.GetAnswers()[0].GetSelected()[0] != "Yes" {
 		t.Errorf("%v", got)
 	}
 	outcome = &messages.Settlement{Outcome: "queued", MessageId: "reply-1"}
-	parley(t, f.url, "", "answer", "demo", "q-1", "--text", "not yet", "--submission-id", "again", "--on-expired", "reject").want(t, 0,
+	runCLI(t, f.url, "", "answer", "demo", "q-1", "--text", "not yet", "--submission-id", "again", "--on-expired", "reject").want(t, 0,
 		"queued as a late reply: the agent of session demo takes it exactly once\n  message     reply-1\n  submission  again\n"+
 			"This submission had been accepted before; it counts once.\n", "")
 	if got.GetOnExpired() != messages.OnExpired_ON_EXPIRED_REJECT || got.GetAnswers()[0].GetCustom() != "not yet" {
 		t.Errorf("%v", got)
 	}
-	r := parley(t, f.url, `[{"id": "q1", "selected": ["No"], "custom": ""}]`, "answer", "-", "--json")
+	r := runCLI(t, f.url, `[{"id": "q1", "selected": ["No"], "custom": ""}]`, "answer", "-", "--json")
 	if doc := r.document(t, r.out); doc["submissionId"] != "a-7k2m9x4a" || got.GetAnswers()[0].GetSelected()[0] != "No" || got.GetAnswers()[0].Custom == nil {
 		t.Errorf("%v, %v", doc, got)
 	}
@@ -97,13 +97,13 @@ func TestAnswerGuessesNothing(t *testing.T) {
 	other := shipIt("continued")
 	other.CallId = "q-2"
 	f.rows(shipIt("open"), other)
-	r := parley(t, f.url, "", "answer", "--option", "Yes")
+	r := runCLI(t, f.url, "", "answer", "--option", "Yes")
 	if r.exit != 2 || !strings.Contains(r.err, "q-2") || !strings.Contains(r.err, "2 questions are open; say which one") {
 		t.Errorf("exit %d\n%s", r.exit, r.err)
 	}
 	f = newFake(t)
 	f.rows()
-	parley(t, f.url, "", "answer", "--option", "Yes").want(t, 25, "",
+	runCLI(t, f.url, "", "answer", "--option", "Yes").want(t, 25, "",
 		"error: no question is open (NOT_FOUND)\nnext:  `parley questions --watch` shows the next one\n")
 }
 
@@ -116,9 +116,9 @@ func TestAnswerTellsTheLoser(t *testing.T) {
 		e.Winner = &messages.Settlement{Outcome: "answered", By: "bob", Door: "web", SubmissionId: "w-1"}
 		return nil, e
 	})
-	parley(t, f.url, "", "answer", "--option", "No").want(t, 23, "",
+	runCLI(t, f.url, "", "answer", "--option", "No").want(t, 23, "",
 		"error: call q-1 is settled; bob answered first, through web (SETTLED)\nnext:  Nothing to do; your draft was not used.\n")
-	r := parley(t, f.url, "", "answer", "--option", "No", "--json")
+	r := runCLI(t, f.url, "", "answer", "--option", "No", "--json")
 	doc := r.document(t, r.err)
 	winner, _ := doc["winner"].(map[string]any)
 	if r.exit != 23 || r.out != "" || doc["code"] != "SETTLED" || doc["remedy"] == "" || winner["by"] != "bob" || winner["submissionId"] != "w-1" {

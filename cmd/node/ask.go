@@ -156,7 +156,7 @@ func (d *draft) finish(words []string) ([]*messages.Question, error) {
 
 // request turns the command line into the call, and checks all that can be checked before a session is touched.
 func (c *cli) request(a asking, words []string) (*messages.AskRequest, error) {
-	req := &messages.AskRequest{Session: a.session, Root: a.root, Attempt: a.attempt, CallId: a.callID, HoldMs: hold.Milliseconds()}
+	req := &messages.AskRequest{Session: a.session, Root: a.root, Attempt: a.attempt, CallId: a.callID}
 	if req.Session == "" {
 		req.Session = "s-" + c.newID()
 	}
@@ -242,16 +242,15 @@ func (c *cli) collect(session string) string {
 // await repeats the call, always with the same attempt, until it returns. A node that is gone for a while is waited
 // for: the question is in its journal and its deadline does not move.
 func (c *cli) await(ctx context.Context, node *client, req *messages.AskRequest) (*messages.AskResponse, error) {
-	shown, lost := false, 0
+	req.HoldMs = 1 // the first time only until it is durable, so that the person can be told
+	asked, lost := false, 0
 	var deadline time.Time // on our own clock; zero: none known
 	for {
 		started := c.now()
 		res, err := callWithin(ctx, node, hold+replyTimeout, node.Ask, req)
-		switch {
-		case err != nil && !asTrouble(err).temporary():
-			return nil, err
-		case err != nil:
-			if ctx.Err() != nil || (!deadline.IsZero() && c.now().After(deadline.Add(unreachableMax))) {
+		if err != nil {
+			late := !deadline.IsZero() && c.now().After(deadline.Add(unreachableMax))
+			if !asTrouble(err).temporary() || ctx.Err() != nil || late {
 				return nil, err
 			}
 			if lost == 0 {
@@ -261,21 +260,31 @@ func (c *cli) await(ctx context.Context, node *client, req *messages.AskRequest)
 				return nil, err
 			}
 			continue
-		case res.GetWaiting() == nil:
+		}
+		w := res.GetWaiting()
+		if w == nil {
 			return res, nil
 		}
-		if lost > 0 {
-			c.notef("the node is back; the question is still open\n")
-			lost = 0
-		}
-		if w := res.GetWaiting(); w.GetDeadlineMs() != 0 {
+		if w.GetDeadlineMs() != 0 {
 			deadline = c.now().Add(time.Duration(w.GetRemainingMs()) * time.Millisecond)
 		}
-		if c.now().Sub(started) < retryFirst && shown && !pause(ctx, 0) { // a node that holds nothing out is not hammered
+		switch {
+		case lost > 0:
+			c.notef("the node is back; the question is still open\n")
+		case !asked:
+			c.notef("asked in session %s, call %s; waiting %s\n", req.Session, req.CallId, patience(w))
+		case c.now().Sub(started) < retryFirst && !pause(ctx, 0): // a node that holds nothing out is not hammered
 			return nil, ctx.Err()
 		}
-		shown = true
+		asked, lost, req.HoldMs = true, 0, hold.Milliseconds()
 	}
+}
+
+func patience(w *messages.Waiting) string {
+	if w.GetDeadlineMs() == 0 {
+		return "without end"
+	}
+	return span(w.GetRemainingMs())
 }
 
 type askJSON struct {

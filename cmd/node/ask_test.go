@@ -22,7 +22,7 @@ func TestAskFlagsMakeQuestions(t *testing.T) {
 		got = q
 		return answered(&messages.Answer{Id: "q1", Selected: []string{"eu"}}, &messages.Answer{Id: "tests", Selected: []string{"slow", "flaky"}, Custom: new("and e2e")}), nil
 	})
-	parley(t, f.url, "", "ask", "--timeout", "90s", "--question", "Which region?", "--option", "eu: Europe: west", "--option=us",
+	runCLI(t, f.url, "", "ask", "--timeout", "90s", "--question", "Which region?", "--option", "eu: Europe: west", "--option=us",
 		"--question", "Skip which?", "--multi", "--id", "tests", "--option", "slow", "--option", "http://x").
 		want(t, 0, "q1: eu\ntests: slow\ntests: flaky\ntests: and e2e\n", "")
 	if got.GetTimeoutSeconds() != 90 || got.GetAttempt() != "q-7k2m9x4a" || got.GetCallId() != got.GetAttempt() || got.GetSession() != "s-7k2m9x4a" || got.GetRoot() != "cli" {
@@ -45,7 +45,7 @@ func TestAskFromStdin(t *testing.T) {
 		return answered(&messages.Answer{Id: "q1"}), nil
 	})
 	text := `{"timeout": 9, "questions": [{"id": "q1", "question": "Ship it?"}]}`
-	parley(t, f.url, text, "ask", "-").want(t, 0, "", "skipped: the person gave no answer; this is not permission\n")
+	runCLI(t, f.url, text, "ask", "-").want(t, 0, "", "skipped: the person gave no answer; this is not permission\n")
 	if got.GetArguments() != text || len(got.GetQuestions()) != 0 || got.TimeoutSeconds != nil {
 		t.Errorf("%v", got)
 	}
@@ -67,18 +67,18 @@ func TestAskRepeatsTheSameAttempt(t *testing.T) {
 		}
 		return &messages.AskResponse{Outcome: &messages.AskResponse_Pending{Pending: &messages.Pending{Message: "still open"}}, Result: `{"pending":true}`}, nil
 	})
-	r := parley(t, f.url, "", "ask", "Ship it?", "--session", "demo")
+	r := runCLI(t, f.url, "", "ask", "Ship it?", "--session", "demo")
 	r.want(t, 75, `pending: nobody answered in time; this is not an answer and not permission
   session  demo
   call     q-7k2m9x4a
 The question stays open. A late answer is queued for this session; collect it with
   parley inbox demo --admit --wait
-`, "the node does not answer; trying again with the same attempt\n")
+`, "asked in session demo, call q-7k2m9x4a; waiting 1m00s\nthe node does not answer; trying again with the same attempt\n")
 	if calls.Load() != 4 || len(attempts) != 1 {
 		t.Errorf("%d calls, attempts %v", calls.Load(), attempts)
 	}
 	calls.Store(3)
-	r = parley(t, f.url, "", "ask", "Ship it?", "--session", "demo", "--json")
+	r = runCLI(t, f.url, "", "ask", "Ship it?", "--session", "demo", "--json")
 	doc := r.document(t, r.out)
 	if r.exit != 75 || doc["outcome"] != "pending" || doc["callId"] != "q-7k2m9x4a" || doc["collect"] == "" || doc["answers"] != nil {
 		t.Errorf("exit %d, %v", r.exit, doc)
@@ -92,20 +92,20 @@ func TestAskLeavesOtherRootsAlone(t *testing.T) {
 	on(f, messagesconnect.QuestionServiceAskProcedure, func(*messages.AskRequest) (*messages.AskResponse, error) {
 		return answered(&messages.Answer{Id: "q1", Custom: new("fine")}), nil
 	})
-	parley(t, f.url, "", "ask", "Ship it?", "--session", "demo").want(t, 10, "",
+	runCLI(t, f.url, "", "ask", "Ship it?", "--session", "demo").want(t, 10, "",
 		"error: the session demo is held by the root agent-7 (CALLER_NOT_LIVE)\n"+
 			"next:  use another --session; or speak as that root with --root, or end its open questions with --take-over\n")
 	if got := f.requests(); got != "GetSession" {
 		t.Errorf("requests: %s", got)
 	}
-	parley(t, f.url, "", "ask", "Ship it?", "--session", "demo", "--take-over").want(t, 0, "fine\n", "")
-	parley(t, f.url, "", "ask", "Ship it?", "--session", "demo", "--root", "agent-7").want(t, 0, "fine\n", "")
+	runCLI(t, f.url, "", "ask", "Ship it?", "--session", "demo", "--take-over").want(t, 0, "fine\n", "")
+	runCLI(t, f.url, "", "ask", "Ship it?", "--session", "demo", "--root", "agent-7").want(t, 0, "fine\n", "")
 }
 
 // Nobody there: said at once, with the status of a node that cannot serve.
 func TestNoNode(t *testing.T) {
 	for _, line := range []string{"ask x", "questions", "questions --watch", "answer --skip", "inbox s", "inbox s --admit --wait", "sessions", "log s", "log s --follow", "withdraw s c"} {
-		parley(t, "http://127.0.0.1:1", "", strings.Fields(line)...).want(t, 69, "",
+		runCLI(t, "http://127.0.0.1:1", "", strings.Fields(line)...).want(t, 69, "",
 			"error: no node listens at http://127.0.0.1:1 (UNAVAILABLE)\nnext:  start one with `parley serve`, or name one with --node or PARLEY_NODE\n")
 	}
 }

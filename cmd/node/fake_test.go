@@ -106,8 +106,8 @@ type ran struct {
 // at is the moment that it is in tests.
 var at = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// parley runs the command in this process.
-func parley(t *testing.T, node, stdin string, args ...string) ran {
+// runCLI runs the command in this process.
+func runCLI(t *testing.T, node, stdin string, args ...string) ran {
 	t.Helper()
 	var out, errs bytes.Buffer
 	c := &cli{

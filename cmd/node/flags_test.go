@@ -56,7 +56,7 @@ func TestEnvironmentStandsForFlags(t *testing.T) {
 			t.Errorf("%s sets --%s nowhere", v.name, v.flag)
 		}
 	}
-	parley(t, "http://127.0.0.1:1", "", "questions", "--node", "ftp://x").
+	runCLI(t, "http://127.0.0.1:1", "", "questions", "--node", "ftp://x").
 		want(t, 2, "", "error: --node \"ftp://x\" is no address of a node\nnext:  give it as http://host:port\n")
 }
 
@@ -70,7 +70,7 @@ func TestNonLoopbackNeedsAToken(t *testing.T) {
 		if guarded(listen, "") == nil {
 			t.Errorf("%s was taken without a token", listen)
 		}
-		if err := guarded(listen, "secret"); err != nil {
+		if err := guarded(listen, "a token of some length"); err != nil {
 			t.Errorf("%s with a token: %v", listen, err)
 		}
 	}

@@ -115,13 +115,17 @@ func (c *cli) admit(ctx context.Context, node *client, in collecting) error {
 	if err := c.attach(ctx, node, in.session, in.root, "", false, in.takeOver); err != nil {
 		return err
 	}
-	for {
+	for gone := 0; ; {
 		res, err := repeat(ctx, node, node.ListInbox, &messages.ListInboxRequest{Session: in.session})
 		if err != nil {
 			return err
 		}
 		if len(res.GetMessages()) > 0 {
 			admitted, err := admitNamed(ctx, node, in, res.GetMessages())
+			// Between looking and taking, one may have been withdrawn: look again. Not for ever: it may be marked for a turn.
+			if gone++; err != nil && asTrouble(err).code == messages.MessageGone && gone < retriesMax {
+				continue
+			}
 			if err != nil {
 				return err
 			}

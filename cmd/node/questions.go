@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"connectrpc.com/connect"
 	"github.com/parleyrun/parley/messages"
@@ -105,7 +105,11 @@ func (c *cli) table(w io.Writer, rows []*messages.QuestionRow) {
 	for i, row := range rows {
 		_, _ = fmt.Fprintln(w, lines[i])
 		c.ask(w, itemsOf(row.GetQuestions()))
-		if s := row.GetSettlement(); s != nil {
+		if t := row.GetTrouble(); t != nil {
+			c.block(w, "  ! ", t.GetText()+" ("+t.GetCode()+")")
+		}
+		// A continued call was settled as pending; its state has said so.
+		if s := row.GetSettlement(); s != nil && row.GetState() != "continued" {
 			c.block(w, "  = ", settledWords(s))
 		}
 		for _, a := range row.GetAnswers() {
@@ -209,17 +213,28 @@ func (c *cli) watch(ctx context.Context, node *client, req *messages.WatchQuesti
 	}
 }
 
+// silenceMax is how long a stream may say nothing before the node has told its heartbeat.
+const silenceMax = time.Minute
+
 // watchOnce reads one stream to its end; seen says that the node answered at all.
 func (c *cli) watchOnce(ctx context.Context, node *client, req *messages.WatchQuestionsRequest) (seen bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	stream, err := node.WatchQuestions(ctx, connect.NewRequest(req))
 	if err != nil {
 		return false, node.explain(err)
 	}
 	defer func() { _ = stream.Close() }()
-	live := false
+	live, silence := false, time.AfterFunc(silenceMax, cancel)
+	defer silence.Stop()
+	patience := silenceMax
 	for stream.Receive() {
 		seen = true
 		msg := stream.Msg()
+		if ms := msg.GetHeartbeatMs(); ms > 0 {
+			patience = 2 * time.Duration(ms) * time.Millisecond
+		}
+		silence.Reset(patience)
 		if msg.GetQuestion() != nil {
 			if err := c.change(msg.GetQuestion(), msg.GetCursor()); err != nil {
 				return seen, err
@@ -234,8 +249,8 @@ func (c *cli) watchOnce(ctx context.Context, node *client, req *messages.WatchQu
 			req.Cursor = max(req.Cursor, msg.GetCursor())
 		}
 	}
-	if err := stream.Err(); err != nil && !errors.Is(err, io.EOF) {
-		return seen, node.explain(err)
+	if err := stream.Err(); err != nil {
+		return seen, node.explain(err) // a silent one was cancelled here, which is temporary too
 	}
 	return seen, nil
 }

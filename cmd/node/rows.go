@@ -49,16 +49,18 @@ type questionJSON struct {
 	Answers     []answerJSON    `json:"answers,omitempty"`
 	Settlement  *settlementJSON `json:"settlement,omitempty"`
 	Cursor      int64           `json:"cursor,omitempty"`
+	Trouble     *troubleJSON    `json:"trouble,omitempty"` // the session's log cannot be read here
 }
 
 type sessionJSON struct {
 	Session    string `json:"session"`
 	CreatedMs  int64  `json:"createdMs"`
 	Cwd        string `json:"cwd"`
-	Root       string `json:"root"`
 	Events     int64  `json:"events"`
 	Answerable int32  `json:"answerable"`
 	Queued     int32  `json:"queued"`
+
+	Trouble *troubleJSON `json:"trouble,omitempty"` // the session's log cannot be used
 }
 
 type messageJSON struct {
@@ -99,11 +101,18 @@ func settlementOf(s *messages.Settlement) *settlementJSON {
 	return &settlementJSON{s.GetOutcome(), s.GetBy(), s.GetDoor(), s.GetSubmissionId(), s.GetMessageId(), s.GetReason()}
 }
 
+func troubleOf(r *messages.Refusal) *troubleJSON {
+	if r == nil {
+		return nil
+	}
+	return &troubleJSON{messages.Code(r.GetCode()), r.GetText(), r.GetRemedy(), settlementOf(r.GetWinner())}
+}
+
 func questionOf(row *messages.QuestionRow, cursor int64) questionJSON {
 	q := questionJSON{
 		Session: row.GetSession(), CallID: row.GetCallId(), State: row.GetState(), Questions: itemsOf(row.GetQuestions()),
 		AskedMs: row.GetAskedMs(), DeadlineMs: row.GetDeadlineMs(), RemainingMs: row.GetRemainingMs(), Blocking: row.GetBlocking(),
-		Settlement: settlementOf(row.GetSettlement()), Cursor: cursor,
+		Settlement: settlementOf(row.GetSettlement()), Cursor: cursor, Trouble: troubleOf(row.GetTrouble()),
 	}
 	if len(row.GetAnswers()) > 0 {
 		q.Answers = answersOf(row.GetAnswers())
@@ -112,7 +121,7 @@ func questionOf(row *messages.QuestionRow, cursor int64) questionJSON {
 }
 
 func sessionOf(row *messages.SessionRow) sessionJSON {
-	return sessionJSON{row.GetSession(), row.GetCreatedMs(), row.GetCwd(), row.GetRoot(), row.GetEvents(), row.GetAnswerable(), row.GetQueued()}
+	return sessionJSON{row.GetSession(), row.GetCreatedMs(), row.GetCwd(), row.GetEvents(), row.GetAnswerable(), row.GetQueued(), troubleOf(row.GetTrouble())}
 }
 
 // messageOf reads a message, and in a late reply what was asked and answered (Q-104).

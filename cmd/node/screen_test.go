@@ -49,7 +49,7 @@ func TestOutputIsHarmless(t *testing.T) {
 	})
 	for _, line := range []string{"questions", "questions --session s --all", "inbox s", "sessions", "ask Q", "withdraw s c", "answer"} {
 		for _, args := range [][]string{strings.Fields(line), append(strings.Fields(line), "--json")} {
-			r := parley(t, f.url, "", args...)
+			r := runCLI(t, f.url, "", args...)
 			if r.out+r.err == "" {
 				t.Errorf("%q printed nothing", args)
 			}

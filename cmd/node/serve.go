@@ -12,12 +12,17 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/parleyrun/parley"
 	"github.com/parleyrun/parley/messages"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
-const inMemory = "memory"
+const (
+	inMemory      = "memory"
+	tokenBytesMin = 16
+	closeLimit    = 15 * time.Second // for what is still to be written when the node stops
+)
 
 // settings are the flags of serve as they were typed.
 type settings struct {
@@ -105,6 +110,9 @@ func guarded(listen, token string) error {
 	if err != nil {
 		return usage("give it as host:port, for example "+defaultListen, "--listen %q is no address", listen)
 	}
+	if token != "" && len(token) < tokenBytesMin {
+		return usage("make it a long random text", "the token has %d bytes; at least %d are needed", len(token), tokenBytesMin)
+	}
 	if ip := net.ParseIP(host); token != "" || host == "localhost" || (ip != nil && ip.IsLoopback()) {
 		return nil
 	}
@@ -123,6 +131,16 @@ func (c *cli) defaultJournal() (string, error) {
 		dir = filepath.Join(home, ".local", "share")
 	}
 	return filepath.Join(dir, "parley", "journal.db"), nil
+}
+
+// short writes a path under the home directory with a ~, as a shell reads it.
+func (c *cli) short(path string) string {
+	if home, _ := c.env("HOME"); home != "" {
+		if rest, ok := strings.CutPrefix(path, home+string(filepath.Separator)); ok {
+			return filepath.Join("~", rest)
+		}
+	}
+	return path
 }
 
 func (c *cli) logger(s settings) *slog.Logger {
@@ -153,19 +171,45 @@ func (c *cli) serve(ctx context.Context, s settings) error {
 			return cannotKeep(cfg.journal, err)
 		}
 	}
-	node, err := open(ctx, cfg)
+	node, err := open(cfg)
 	if err != nil {
 		return startup(cfg.journal, err)
 	}
-	if err := c.firstScreen(listener.Addr().String(), cfg); err != nil {
-		return errors.Join(err, node.Close())
-	}
-	err = node.Serve(ctx, listener)
-	if err := errors.Join(err, node.Close()); err != nil {
+	err = node.Serve(ctx, parley.ServeOptions{
+		Listener: listener, Token: cfg.token, AllowOrigins: cfg.origins,
+		Ready: func(addr net.Addr) { c.firstScreen(addr.String(), cfg) },
+	})
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
+	defer cancel()
+	if err := errors.Join(err, node.Close(closing)); err != nil {
 		return startup(cfg.journal, err)
 	}
 	c.notef("stopped; open questions stay open\n")
 	return nil
+}
+
+// open turns the flags into the configuration of a node. A time of zero is said as Never there: its zero is a default.
+func open(cfg serving) (*parley.Node, error) {
+	out := parley.Config{
+		Mode: parley.Timed, DefaultTimeout: time.Duration(cfg.defaultTimeout) * time.Second, ClaimGrace: cfg.claimGrace,
+		Expiry: parley.Unanimous, Logger: cfg.log,
+	}
+	if out.Path = cfg.journal; cfg.journal == inMemory {
+		out.Path, out.Memory = "", true
+	}
+	if cfg.legacy {
+		out.Mode = parley.Legacy
+	}
+	if cfg.firstExpiry {
+		out.Expiry = parley.First
+	}
+	if cfg.defaultTimeout == never {
+		out.DefaultTimeout = parley.Never
+	}
+	if cfg.claimGrace == 0 {
+		out.ClaimGrace = parley.Never
+	}
+	return parley.Open(out)
 }
 
 func (c *cli) cannotListen(listen string, err error) error {
@@ -202,13 +246,14 @@ type servingJSON struct {
 }
 
 // firstScreen says where the node is and what to try.
-func (c *cli) firstScreen(addr string, cfg serving) error {
+func (c *cli) firstScreen(addr string, cfg serving) {
 	address := "http://" + addr
 	if c.json {
-		return c.printJSON(servingJSON{thisVersion().Version, address, cfg.journal})
+		_ = c.printJSON(servingJSON{thisVersion().Version, address, cfg.journal}) // a node serves even if nobody reads
+		return
 	}
-	journal := cfg.journal
-	if journal == inMemory {
+	journal := c.short(cfg.journal)
+	if cfg.journal == inMemory {
 		journal = "in memory: gone when this process ends"
 	}
 	c.printf("%s %s  durable human questions for agents\n\n", c.bold("parley"), thisVersion().Version)
@@ -226,5 +271,4 @@ func (c *cli) firstScreen(addr string, cfg serving) error {
 	c.printf("%s\n", c.dim("and in a third one:"))
 	c.printf("  %s questions%s\n  %s answer --option Yes%s\n", c.self, flags, c.self, flags)
 	c.printf("\n%s\n", c.dim("Ctrl-C stops the node; open questions stay open."))
-	return nil
 }

@@ -51,16 +51,15 @@ func (c *cli) sessions(ctx context.Context, node *client) error {
 	now := c.now().UnixMilli()
 	var rows [][]string
 	for _, s := range doc.Sessions {
-		root := "-"
-		if s.Root != "" {
-			root = oneLine(s.Root)
-		}
-		rows = append(rows, []string{oneLine(s.Session), root, span(now - s.CreatedMs), fmt.Sprint(s.Events), fmt.Sprint(s.Answerable), fmt.Sprint(s.Queued)})
+		rows = append(rows, []string{oneLine(s.Session), span(now - s.CreatedMs), fmt.Sprint(s.Events), fmt.Sprint(s.Answerable), fmt.Sprint(s.Queued)})
 	}
-	head, lines := c.columns([]string{"SESSION", "ROOT", "AGE", "EVENTS", "OPEN", "QUEUED"}, rows)
+	head, lines := c.columns([]string{"SESSION", "AGE", "EVENTS", "OPEN", "QUEUED"}, rows)
 	c.printf("%s\n", head)
-	for _, line := range lines {
+	for i, line := range lines {
 		c.printf("%s\n", line)
+		if t := doc.Sessions[i].Trouble; t != nil {
+			c.block(c.out, "  ! ", t.Text+" ("+string(t.Code)+")")
+		}
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	for _, page := range pages {
-		r := parley(t, "", "", strings.Fields(page)...)
+		r := runCLI(t, "", "", strings.Fields(page)...)
 		if r.exit != 0 || r.err != "" {
 			t.Errorf("%s: exit %d, %s", page, r.exit, r.err)
 		}
@@ -116,7 +116,7 @@ func TestBadInputIsNamed(t *testing.T) {
 		{"", []string{"serve", "--listen", "0.0.0.0:7410"}},
 		{"", []string{"anwser"}},
 	} {
-		r := parley(t, f.url, c.stdin, c.args...)
+		r := runCLI(t, f.url, c.stdin, c.args...)
 		if r.exit == 0 || r.out != "" {
 			t.Errorf("%q: exit %d, stdout %s", c.args, r.exit, r.out)
 		}
@@ -139,7 +139,7 @@ func TestExitCodes(t *testing.T) {
 		on(f, messagesconnect.SessionServiceListSessionsProcedure, func(*messages.ListSessionsRequest) (*messages.ListSessionsResponse, error) {
 			return nil, messages.Refuse(e.Code, "this happened")
 		})
-		parley(t, f.url, "", "sessions").want(t, e.Exit, "", fmt.Sprintf("error: this happened (%s)\nnext:  %s\n", e.Code, e.Remedy))
+		runCLI(t, f.url, "", "sessions").want(t, e.Exit, "", fmt.Sprintf("error: this happened (%s)\nnext:  %s\n", e.Code, e.Remedy))
 	}
 }
 
@@ -153,21 +153,21 @@ func TestQuestionsAreReadable(t *testing.T) {
 		{Id: "who", Question: "Who watches it?", MultiSelect: true, Options: []*messages.Option{{Label: "me"}, {Label: "the pager"}}},
 	}
 	f.rows(shipIt("open"), long)
-	r := parley(t, f.url, "", "questions")
+	r := runCLI(t, f.url, "", "questions")
 	golden(t, "questions.txt", r.out)
 	for line := range strings.SplitSeq(r.out, "\n") {
 		if cells(line) > 80 {
 			t.Errorf("%d cells: %s", cells(line), line)
 		}
 	}
-	r = parley(t, f.url, "", "questions", "--json")
+	r = runCLI(t, f.url, "", "questions", "--json")
 	if doc := r.document(t, r.out); len(doc["questions"].([]any)) != 2 || doc["cursor"] != 7.0 {
 		t.Errorf("%v", doc)
 	}
 	f = newFake(t)
 	f.rows()
-	parley(t, f.url, "", "questions").want(t, 0, "", "no questions\n")
-	parley(t, f.url, "", "questions", "--json").want(t, 0, "{\"questions\":[],\"cursor\":7}\n", "")
+	runCLI(t, f.url, "", "questions").want(t, 0, "", "no questions\n")
+	runCLI(t, f.url, "", "questions", "--json").want(t, 0, "{\"questions\":[],\"cursor\":7}\n", "")
 }
 
 // A lost stream is taken up at the cursor of the last change, not at the beginning, and not in the starting list.
@@ -241,11 +241,11 @@ func TestAdmitSurvivesALostReply(t *testing.T) {
 	on(f, messagesconnect.SessionServiceReadLogProcedure, func(*messages.ReadLogRequest) (*messages.ReadLogResponse, error) {
 		return &messages.ReadLogResponse{Header: "{}", Events: []string{`{"type":"user/message","data":{"id":"reply-1"}}`}, NextSeq: -1}, nil
 	})
-	parley(t, f.url, "", "inbox", "demo", "--admit").want(t, 0, "reply reply-1 to call q-1\n  Ship it?\n  = Yes\n", "")
-	parley(t, f.url, "", "inbox", "demo", "--admit").want(t, 75, "", "nothing waits in session demo\n")
-	parley(t, f.url, "", "inbox", "demo", "--admit", "--json").want(t, 75, "{\"session\":\"demo\",\"messages\":[]}\n", "")
+	runCLI(t, f.url, "", "inbox", "demo", "--admit").want(t, 0, "reply reply-1 to call q-1\n  Ship it?\n  = Yes\n", "")
+	runCLI(t, f.url, "", "inbox", "demo", "--admit").want(t, 75, "", "nothing waits in session demo\n")
+	runCLI(t, f.url, "", "inbox", "demo", "--admit", "--json").want(t, 75, "{\"session\":\"demo\",\"messages\":[]}\n", "")
 	admissions.Store(0)
-	r := parley(t, f.url, "", "inbox", "demo", "--json")
+	r := runCLI(t, f.url, "", "inbox", "demo", "--json")
 	list := r.document(t, r.out)["messages"].([]any)
 	if first := list[0].(map[string]any); first["replyTo"] != "q-1" || first["answers"] == nil || first["message"] == nil {
 		t.Errorf("%v", first)
@@ -263,8 +263,8 @@ func TestLogIsPrintedAsStored(t *testing.T) {
 		}
 		return res, nil
 	})
-	parley(t, f.url, "", "log", "demo").want(t, 0, "{\"type\":\"session\"}\n"+strings.Join(events, "\n")+"\n", "")
-	parley(t, f.url, "", "log", "demo", "--from", "2").want(t, 0, "{\"type\":\"session\"}\n"+events[2]+"\n", "")
+	runCLI(t, f.url, "", "log", "demo").want(t, 0, "{\"type\":\"session\"}\n"+strings.Join(events, "\n")+"\n", "")
+	runCLI(t, f.url, "", "log", "demo", "--from", "2").want(t, 0, "{\"type\":\"session\"}\n"+events[2]+"\n", "")
 }
 
 func TestWithdraw(t *testing.T) {
@@ -275,9 +275,9 @@ func TestWithdraw(t *testing.T) {
 	on(f, messagesconnect.InboxServiceWithdrawMessageProcedure, func(*messages.WithdrawMessageRequest) (*messages.WithdrawMessageResponse, error) {
 		return &messages.WithdrawMessageResponse{ReopenedCallId: "q-1"}, nil
 	})
-	parley(t, f.url, "", "withdraw", "demo", "q-1").want(t, 0, "withdrawn: call q-1 of session demo can no longer be answered\n", "")
-	parley(t, f.url, "", "withdraw", "demo", "--message", "reply-1").want(t, 0, "withdrawn: message reply-1 of session demo\nThe question is open again: call q-1\n", "")
-	parley(t, f.url, "", "withdraw", "demo", "q-1", "--json", "--reason", "moot").want(t, 0,
+	runCLI(t, f.url, "", "withdraw", "demo", "q-1").want(t, 0, "withdrawn: call q-1 of session demo can no longer be answered\n", "")
+	runCLI(t, f.url, "", "withdraw", "demo", "--message", "reply-1").want(t, 0, "withdrawn: message reply-1 of session demo\nThe question is open again: call q-1\n", "")
+	runCLI(t, f.url, "", "withdraw", "demo", "q-1", "--json", "--reason", "moot").want(t, 0,
 		"{\"session\":\"demo\",\"callId\":\"q-1\",\"settlement\":{\"outcome\":\"withdrawn\",\"by\":\"ada\",\"reason\":\"moot\"}}\n", "")
 }
 
@@ -287,16 +287,16 @@ func TestConformanceVerb(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	parley(t, "", "", "conformance", file).want(t, 1, "FAIL "+file+":2 projection \"wrong\": $.active: want 1 elements, got 0\n1 passed, 1 failed\n", "")
-	parley(t, "", text[:strings.Index(text, "\n")], "conformance", "-").want(t, 0, "1 passed, 0 failed\n", "")
-	r := parley(t, "", `{"kind":"pack","name":"p"}`, "conformance", "-")
+	runCLI(t, "", "", "conformance", file).want(t, 1, "FAIL "+file+":2 projection \"wrong\": $.active: want 1 elements, got 0\n1 passed, 1 failed\n", "")
+	runCLI(t, "", text[:strings.Index(text, "\n")], "conformance", "-").want(t, 0, "1 passed, 0 failed\n", "")
+	r := runCLI(t, "", `{"kind":"pack","name":"p"}`, "conformance", "-")
 	if r.exit != 1 || !strings.HasPrefix(r.err, "error: kinds not built here: pack (1) (NOT_BUILT)\nnext:  choose the built ones with --kind") {
 		t.Errorf("exit %d\n%s", r.exit, r.err)
 	}
-	if r := parley(t, "", "", "conformance", "no-such-file"); r.exit != 1 || !strings.Contains(r.err, "no-such-file") {
+	if r := runCLI(t, "", "", "conformance", "no-such-file"); r.exit != 1 || !strings.Contains(r.err, "no-such-file") {
 		t.Errorf("exit %d\n%s", r.exit, r.err)
 	}
-	r = parley(t, "", text, "conformance", "-", "--json")
+	r = runCLI(t, "", text, "conformance", "-", "--json")
 	if doc := r.document(t, r.out); r.exit != 1 || doc["passed"] != 1.0 || doc["failed"] != 1.0 {
 		t.Errorf("exit %d, %v", r.exit, doc)
 	}

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"regexp"
 	"runtime"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
 )
+
+// released is a version that somebody tagged; go makes up longer ones for any other commit.
+var released = regexp.MustCompile(`^v\d+\.\d+\.\d+$`)
 
 // version is set by a release's linker flags.
 var version = "dev"
@@ -23,7 +27,7 @@ func thisVersion() versionJSON {
 	if !ok {
 		return v
 	}
-	if v.Version == "dev" && info.Main.Version != "" && info.Main.Version != "(devel)" {
+	if v.Version == "dev" && released.MatchString(info.Main.Version) {
 		v.Version = info.Main.Version
 	}
 	for _, s := range info.Settings {
