@@ -3,7 +3,6 @@ package parley
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"sync"
 	"time"
 
@@ -303,34 +302,11 @@ func (a *Agent) ClaimMessages(ctx context.Context, turn int64, firstStep bool, i
 // with MESSAGE_GONE none was taken, and the model must see none of them. Show
 // them only after Admit has returned.
 func (a *Agent) Admit(ctx context.Context, turn int64, ids ...string) ([]Message, error) {
-	if turn == 0 && len(ids) == 0 {
-		return a.Collect(ctx)
-	}
 	r, err := do[*messages.AdmitMessagesResponse](ctx, a.node, &messages.AdmitMessagesRequest{
 		Session: a.session, Root: a.root, Turn: turn, MessageIds: ids})
 	return messagesOf(r.GetMessages()), err
 }
 
 // Collect admits everything that waits, for an agent without turns of its own:
-// in a turn and step that open and close with it. It names what it admits, so
-// that a repeat after a crash returns the same messages and not none.
-func (a *Agent) Collect(ctx context.Context) ([]Message, error) {
-	for {
-		list, err := a.node.views.Inbox(ctx, a.session)
-		if err != nil || len(list.GetMessages()) == 0 {
-			return nil, err
-		}
-		ids := make([]string, 0, len(list.GetMessages()))
-		for _, m := range list.GetMessages() {
-			if len(ids) < messages.PageMax {
-				ids = append(ids, m.GetId())
-			}
-		}
-		r, err := do[*messages.AdmitMessagesResponse](ctx, a.node, &messages.AdmitMessagesRequest{
-			Session: a.session, Root: a.root, MessageIds: ids})
-		if errors.Is(err, &messages.Error{Code: messages.MessageGone}) {
-			continue // one was withdrawn between the two; look again
-		}
-		return messagesOf(r.GetMessages()), err
-	}
-}
+// in a turn and step that open and close with it.
+func (a *Agent) Collect(ctx context.Context) ([]Message, error) { return a.Admit(ctx, 0) }

@@ -132,6 +132,9 @@ func (n *Node) request(ctx context.Context, cmd messages.Command) (messages.Repl
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if all, ok := cmd.(*messages.AdmitMessagesRequest); ok && all.GetTurn() == 0 && len(all.GetMessageIds()) == 0 {
+		return n.admitAll(ctx, all)
+	}
 	if err := n.prepare(cmd); err != nil {
 		return nil, err
 	}
@@ -165,6 +168,40 @@ func (n *Node) request(ctx context.Context, cmd messages.Command) (messages.Repl
 			}
 		}
 	}
+}
+
+// admitAll admits everything that waits, by name: were a request for "all"
+// repeated after a crash, it would find the lists empty and return nothing of
+// what it had admitted.
+func (n *Node) admitAll(ctx context.Context, req *messages.AdmitMessagesRequest) (messages.Reply, error) {
+	for {
+		list, err := n.views.Inbox(ctx, req.GetSession())
+		if err != nil {
+			return nil, err
+		}
+		if len(list.GetMessages()) == 0 {
+			return &messages.AdmitMessagesResponse{}, n.checkLive(ctx, req.GetSession(), req.GetRoot())
+		}
+		named := &messages.AdmitMessagesRequest{Session: req.GetSession(), Root: req.GetRoot()}
+		for _, m := range list.GetMessages() {
+			named.MessageIds = append(named.MessageIds, m.GetId())
+		}
+		reply, err := n.request(ctx, named)
+		if messages.CodeOf(err) != messages.MessageGone {
+			return reply, err
+		}
+		// One was withdrawn, or admitted by somebody else, between the two; look again.
+	}
+}
+
+// checkLive asks the session whether root is its agent, and changes nothing:
+// turn 0 is never open, and the root is looked at first.
+func (n *Node) checkLive(ctx context.Context, session, root string) error {
+	_, err := n.request(ctx, &messages.ClaimMessagesRequest{Session: session, Root: root})
+	if messages.CodeOf(err) == messages.TurnClosed {
+		return nil
+	}
+	return err
 }
 
 // holdOf starts the timer of a request that may be held only so long.

@@ -27,7 +27,8 @@ const (
 const (
 	outcomeAnswered = "answered"
 	outcomeQueued   = "queued"
-	outcomeUnknown  = "unknown"
+	outcomeUnknown  = "unknown"  // ours: the log does not say
+	outcomeDisposed = "disposed" // ours: the session was deleted with it
 )
 
 // story is one question call from its asking on, as the log tells it.

@@ -159,8 +159,8 @@ func (v *Views) active(ctx context.Context, in journal.ActiveRow) *messages.Ques
 		return row
 	}
 	limit := askEvents
-	if in.Row.State == sessionlog.RowReplied {
-		limit = 0
+	if in.Row.State != sessionlog.RowOpen {
+		limit = 0 // who replied, or took a reply back, stands further on
 	}
 	opened, err := v.log.Read(ctx, in.Session, in.Row.Seq, limit)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/parleyrun/parley/journal"
 	"github.com/parleyrun/parley/messages"
-	"github.com/parleyrun/parley/sessionlog"
 )
 
 // changesPage is how many batches a watch reads at once.
@@ -82,20 +81,15 @@ func (w *watch) catchUp(ctx context.Context) error {
 			}
 			// The cursor moves only behind the last change of a batch: resumed
 			// in its middle, the rest of the batch would be missed.
-			cursor := c.At
-			if i+1 < len(changes) && changes[i+1].At == c.At {
-				cursor = w.at
+			if i+1 == len(changes) || changes[i+1].At != c.At {
+				w.at = c.At
 			}
-			if err := w.send(&messages.WatchQuestionsResponse{Question: w.views.change(ctx, c), Cursor: int64(cursor)}); err != nil {
+			if err := w.send(&messages.WatchQuestionsResponse{Question: w.views.change(ctx, c), Cursor: int64(w.at)}); err != nil {
 				return err
 			}
-			w.at = cursor
-		}
-		if next <= w.at && len(changes) == 0 || next == w.at {
-			return nil
 		}
 		w.at = max(w.at, next)
-		if len(changes) == 0 {
+		if len(changes) < changesPage { // a batch has at least one change, so this was all
 			return nil
 		}
 	}
@@ -146,7 +140,3 @@ func (v *Views) change(ctx context.Context, c journal.Change) *messages.Question
 	s.state = stateSettled
 	return s.row(c.Session, v.now())
 }
-
-const outcomeDisposed = "disposed"
-
-var _ = sessionlog.RowOpen
