@@ -186,7 +186,8 @@ func (c *cli) request(a asking, words []string) (*messages.AskRequest, error) {
 	return req, nil
 }
 
-// readArguments takes the tool's own arguments from stdin, untouched: the node checks them as it checks a model's.
+// readArguments takes the tool's own arguments from stdin, untouched: the node checks them as it checks a model's. Only
+// blank ids are looked for here, since one that is stored comes back for ever (fault E7).
 func (c *cli) readArguments(a asking, req *messages.AskRequest) error {
 	if a.timeout != "" || len(a.draft.questions) > 0 || a.draft.loose != nil {
 		return usage("put all of it into the JSON", "with - the questions and the timeout come from stdin")
@@ -200,6 +201,16 @@ func (c *cli) readArguments(a asking, req *messages.AskRequest) error {
 	}
 	if !json.Valid(text) {
 		return refuse(messages.InvalidArgs, `send {"questions": [{"id": "q1", "question": "Ship it?"}]}`, "stdin is not JSON")
+	}
+	var asked struct{ Questions []struct{ ID *string } }
+	_ = json.Unmarshal(text, &asked) // whatever else is wrong with it is for the node to say
+	for i, q := range asked.Questions {
+		if q.ID == nil {
+			continue
+		}
+		if err := checkIDs(fmt.Sprintf("questions[%d].id", i), *q.ID); err != nil {
+			return err
+		}
 	}
 	req.Arguments = string(text)
 	return nil

@@ -89,6 +89,8 @@ func TestBadInputIsNamed(t *testing.T) {
 		{"not json", []string{"ask", "-"}},
 		{strings.Repeat(" ", messages.ArgumentsBytesMax+1), []string{"ask", "-"}},
 		{"{}", []string{"ask", "-", "--timeout", "9s"}},
+		{`{"questions": [{"id": "a"}, {"id": ""}]}`, []string{"ask", "-"}},
+		{`{"questions": [{"id": "a\u0000"}]}`, []string{"ask", "-"}},
 		{"", []string{"answer", "demo", "--skip"}},
 		{"", []string{"answer", "demo", "", "--skip"}},
 		{"", []string{"answer", "demo", "q\x00", "--skip"}},
