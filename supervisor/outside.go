@@ -139,7 +139,7 @@ func (sys *System) OpenClaim(session, call string, sink ClaimSink) *Claim {
 		return c
 	}
 	sys.counters.claimsOpened.Add(1)
-	sys.root.Send(pid, &seed{machine: sys.cfg.NewClaim(c.Addr(), session, call), claim: c})
+	sys.root.Send(pid, &seed{sys.cfg.NewClaim(c.Addr(), session, call), c.key, nil})
 	return c
 }
 
@@ -162,6 +162,9 @@ func (c *Claim) Release(lost bool) {
 
 // tell hands what the claim's machine says to the client.
 func (c *Claim) tell(msg messages.Message) {
+	if c == nil {
+		return // it has stopped meanwhile
+	}
 	switch m := msg.(type) {
 	case *messages.ClaimFrame:
 		if c.sys.claims.open(c) {
@@ -186,6 +189,9 @@ func (c *Claim) end(reason string, retryable bool) {
 // stopped is called when the actor has stopped. If nobody meant it to, client
 // and session both learn that the claim is lost.
 func (c *Claim) stopped() {
+	if c == nil {
+		return // it was never opened
+	}
 	c.sys.claims.remove(c)
 	if !c.sys.claims.letGo(c) {
 		return
@@ -243,13 +249,11 @@ func (cs *claims) open(c *Claim) bool {
 	return !c.ended
 }
 
-func (cs *claims) at(key string) *actor.PID {
+// get returns the claim of an address, or nil.
+func (cs *claims) get(key string) *Claim {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	if c := cs.byKey[key]; c != nil {
-		return c.pid
-	}
-	return nil
+	return cs.byKey[key]
 }
 
 func (cs *claims) of(session string) []*Claim {

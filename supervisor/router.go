@@ -23,15 +23,10 @@ type router struct {
 	sys *System
 
 	mu      sync.Mutex
-	routes  map[string]route
+	routes  map[string]*actor.PID // live and leaving
+	leaving map[string]*departure
 	closing bool
 	empty   func() // called once, when closing and the last session has stopped
-}
-
-// route is one session's entry: 16 bytes, since there are as many as sessions.
-type route struct {
-	pid     *actor.PID
-	leaving *departure // nil: live
 }
 
 // departure is what to hand to the next activation.
@@ -45,7 +40,9 @@ type refused struct {
 	err *messages.Error
 }
 
-func newRouter(sys *System) *router { return &router{sys: sys, routes: map[string]route{}} }
+func newRouter(sys *System) *router {
+	return &router{sys: sys, routes: map[string]*actor.PID{}, leaving: map[string]*departure{}}
+}
 
 // deliver hands an envelope to its session.
 func (r *router) deliver(session string, in *actors.Envelope) {
@@ -63,19 +60,18 @@ func (r *router) deliverLocked(session string, in *actors.Envelope) *messages.Er
 	if r.closing {
 		return messages.Refuse(messages.Unavailable, "the node is stopping")
 	}
-	to, known := r.routes[session]
-	if to.leaving != nil {
-		to.leaving.queued = append(to.leaving.queued, in)
+	if d := r.leaving[session]; d != nil {
+		d.queued = append(d.queued, in)
 		return nil
 	}
-	if !known {
-		pid, err := r.spawn(session)
-		if err != nil {
+	pid := r.routes[session]
+	if pid == nil {
+		var err *messages.Error
+		if pid, err = r.spawn(session); err != nil {
 			return err
 		}
-		to.pid = pid
 	}
-	r.sys.root.Send(to.pid, in)
+	r.sys.root.Send(pid, in)
 	return nil
 }
 
@@ -95,7 +91,7 @@ func (r *router) spawn(session string) (*actor.PID, *messages.Error) {
 	if key := name[len(sessionPrefix):]; key == session {
 		session = key // one string instead of two, where nothing had to be encoded
 	}
-	r.routes[session] = route{pid: pid}
+	r.routes[session] = pid
 	return pid, nil
 }
 
@@ -104,12 +100,12 @@ func (r *router) spawn(session string) (*actor.PID, *messages.Error) {
 func (r *router) departing(session string, held []*actors.Envelope) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	to := r.routes[session]
-	if to.leaving == nil {
-		to.leaving = &departure{}
-		r.routes[session] = to
+	d := r.leaving[session]
+	if d == nil {
+		d = &departure{}
+		r.leaving[session] = d
 	}
-	to.leaving.bounced = append(to.leaving.bounced, held...)
+	d.bounced = append(d.bounced, held...)
 }
 
 // bounce takes back an envelope that was in the mailbox of a leaving session.
@@ -122,9 +118,10 @@ func (r *router) bounce(session string, in *actors.Envelope) {
 func (r *router) departed(session string) {
 	r.mu.Lock()
 	var left departure
-	if to := r.routes[session]; to.leaving != nil {
-		left = *to.leaving
+	if d := r.leaving[session]; d != nil {
+		left = *d
 	}
+	delete(r.leaving, session)
 	delete(r.routes, session)
 	var refusals []refused
 	for _, in := range append(left.bounced, left.queued...) {
@@ -149,7 +146,7 @@ func (r *router) close(done func()) {
 	r.mu.Lock()
 	r.closing, r.empty = true, done
 	for _, session := range sortedKeys(r.routes) {
-		r.sys.root.Send(r.routes[session].pid, quit{})
+		r.sys.root.Send(r.routes[session], quit{})
 	}
 	empty := r.takeEmpty()
 	r.mu.Unlock()

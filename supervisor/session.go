@@ -26,7 +26,6 @@ type ledger struct {
 	held   []*actors.Envelope
 	parts  []part
 	guilty map[actors.Addr]*messages.Error // not to be tried again; almost always nil
-	quit   bool                            // leave once the turn is over
 }
 
 // turn is a step that waits for the journal.
@@ -230,7 +229,7 @@ func (s *shell) appended(ctx actor.Context, m *appended) {
 	}
 	s.log.turn = nil
 	s.release(ctx, t.in, &t.fx, r)
-	if s.log.quit && s.phase == ready {
+	if s.last && s.phase == ready {
 		s.leave(ctx)
 		return
 	}
@@ -265,7 +264,7 @@ func (s *shell) quit(ctx actor.Context) {
 		s.sys.callers.close()
 		ctx.Poison(ctx.Self())
 	case s.log.turn != nil:
-		s.log.quit = true
+		s.last = true
 	default:
 		s.leave(ctx)
 	}
@@ -280,7 +279,7 @@ func (s *shell) toPart(ctx actor.Context, from actors.Addr, to actors.ToPart) {
 			panic(fmt.Sprintf("supervisor: part %s: %v", to.Part.Name(), err))
 		}
 		s.log.parts = append(s.log.parts, part{id: to.Part, pid: pid})
-		ctx.Send(pid, &seed{machine: to.Seed, owner: s})
+		ctx.Send(pid, &seed{to.Seed, s.key, s})
 	}
 	p := s.part(to.Part)
 	if p == nil {

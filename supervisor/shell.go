@@ -22,14 +22,14 @@ type shell struct {
 	sys     *System
 	machine actors.Machine // nil until loaded or seeded
 	key     string         // the address it speaks under; a part speaks as its session
-	blame   *actors.Addr   // who asked for what is being done
+	blame   *actors.Addr   // who asked for what is being done; nil in between, for it holds on to an input
 	timers  *timer         // nil when none runs
 	owner   *shell         // parts: the activation they belong to
 	log     *ledger        // sessions only
-	claim   *Claim         // claims only
 	kind    kind
 	phase   phase
 	gone    bool // sessions: stopping means that something was lost
+	last    bool // sessions: leave once the turn is over
 }
 
 type kind uint8
@@ -50,11 +50,12 @@ const (
 	broken  // panicked; nothing may touch the machine any more
 )
 
-// seed is the first message of a part or a claim: its machine.
+// seed is the first message of a part or a claim: its machine, and the address
+// it speaks under. owner: the session of a part.
 type seed struct {
 	machine actors.Machine
+	key     string
 	owner   *shell
-	claim   *Claim
 }
 
 // downward is an input from a session to its part, with whoever asked for it.
@@ -78,7 +79,6 @@ type quit struct{}
 // Receive is the one entry: everything that happens to an actor, in order.
 func (s *shell) Receive(ctx actor.Context) {
 	defer s.recovered(ctx.Message(), ctx.Self())
-	s.blame = nil
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
 		s.started(ctx)
@@ -89,12 +89,7 @@ func (s *shell) Receive(ctx actor.Context) {
 	case *actor.Terminated:
 		s.partEnded(ctx, m.Who)
 	case *seed:
-		s.machine, s.owner, s.claim, s.phase = m.machine, m.owner, m.claim, ready
-		if m.owner != nil {
-			s.key = m.owner.key
-		} else {
-			s.key = m.claim.key
-		}
+		s.machine, s.key, s.owner, s.phase = m.machine, m.key, m.owner, ready
 		s.resume(ctx)
 	case *actors.Envelope:
 		s.input(ctx, m)
@@ -220,7 +215,7 @@ func (s *shell) reply(r actors.Reply) {
 	case doorKind:
 		s.sys.callers.answer(r.To.Corr, r.Msg)
 	case claimKind:
-		s.claim.tell(r.Msg)
+		s.sys.claims.get(s.key).tell(r.Msg)
 	}
 }
 
@@ -259,9 +254,7 @@ func (s *shell) stopped(ctx actor.Context) {
 	case partKind:
 		s.sys.counters.parts.Add(-1)
 	case claimKind:
-		if s.claim != nil {
-			s.claim.stopped()
-		}
+		s.sys.claims.get(s.key).stopped()
 	case doorKind:
 		s.sys.doorClosed()
 	}

@@ -40,7 +40,8 @@ func asCrash(reason any) *crash {
 // Stopped would leave its parent waiting for ever. All others go on to the
 // strategy, logged once, here, where the stack is still to be seen.
 func (s *shell) recovered(msg any, self *actor.PID) {
-	r := recover()
+	r, blame := recover(), s.blame
+	s.blame = nil
 	if r == nil {
 		return
 	}
@@ -55,8 +56,8 @@ func (s *shell) recovered(msg any, self *actor.PID) {
 	case *actor.Stopping, *actor.Stopped, *actor.Restarting:
 		return
 	}
-	if s.blame != nil {
-		c.from = *s.blame
+	if blame != nil {
+		c.from = *blame
 	}
 	s.phase = broken
 	panic(c)

@@ -125,7 +125,9 @@ func (sys *System) locate(key string) (pid *actor.PID, here bool) {
 		if node, _, _ := strings.Cut(rest, "/"); node != sys.cfg.Node {
 			return nil, false
 		}
-		return sys.claims.at(key), true
+		if c := sys.claims.get(key); c != nil {
+			return c.pid, true
+		}
 	}
 	return nil, true
 }
