@@ -129,7 +129,7 @@ func counted(kinds map[string]int) []string {
 }
 
 func runFile(w io.Writer, file string, opts Options, sum *Summary) error {
-	var in io.Reader = opts.Stdin
+	in := opts.Stdin
 	if file != "-" || in == nil {
 		f, err := os.Open(file)
 		if err != nil {
