@@ -71,6 +71,8 @@ func newID() string {
 
 // run parses the arguments, runs the verb and returns the exit status.
 func run(ctx context.Context, args []string, c *cli) int {
+	out := &sticky{Writer: c.out}
+	c.out = out
 	root := c.root()
 	root.SetArgs(args)
 	root.SetIn(c.in)
@@ -81,7 +83,24 @@ func run(ctx context.Context, args []string, c *cli) int {
 		c.json = c.json || slices.Contains(args, "--json")
 		return c.report(ctx, err)
 	}
+	if out.err != nil { // a script must not take what was lost on a full disk for a success
+		return c.report(ctx, &trouble{code: "ERROR", text: "cannot write the output: " + out.err.Error(), remedy: "what was done is recorded: `parley log SESSION` shows it"})
+	}
 	return c.exit
+}
+
+// sticky remembers the first error of a writer.
+type sticky struct {
+	io.Writer
+	err error
+}
+
+func (s *sticky) Write(p []byte) (int, error) {
+	n, err := s.Writer.Write(p)
+	if s.err == nil {
+		s.err = err
+	}
+	return n, err
 }
 
 func (c *cli) root() *cobra.Command {
@@ -94,11 +113,9 @@ The question outlives the call that asked it: an answer that comes too late for
 the call is queued, and the agent takes it exactly once.
 
 Without a verb, parley serves a node.`,
-		Args:              noVerb,
-		SilenceErrors:     true,
-		SilenceUsage:      true,
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
-
+		Args:                       noVerb,
+		SilenceErrors:              true,
+		SilenceUsage:               true,
 		SuggestionsMinimumDistance: 2,
 		PersistentPreRunE:          func(cmd *cobra.Command, _ []string) error { return c.fromEnvironment(cmd.Flags()) },
 		RunE:                       func(cmd *cobra.Command, _ []string) error { return c.serve(cmd.Context(), s) },
@@ -131,6 +148,7 @@ Without a verb, parley serves a node.`,
 		}
 	}
 	root.SetHelpCommandGroupID("node")
+	root.SetCompletionCommandGroupID("node")
 	add("people", c.questionsCommand(), c.answerCommand())
 	add("agent", c.askCommand(), c.inboxCommand(), c.withdrawCommand())
 	add("node", c.serveCommand(), c.sessionsCommand(), c.logCommand(), c.conformanceCommand(), c.versionCommand())

@@ -161,6 +161,9 @@ func (c *client) explain(err error) error {
 		}
 		return refuse(messages.Unavailable, "", "%s: %s", c.url, e.Message())
 	}
+	if !connect.IsWireError(e) { // nobody said it: the connection broke in the middle of an answer
+		return refuse(messages.Unavailable, "", "%s: %s", c.url, e.Message())
+	}
 	return &trouble{code: messages.Code(strings.ToUpper(e.Code().String())), text: e.Message(), remedy: "the node's log says more"}
 }
 

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -136,9 +138,21 @@ type realNode struct {
 
 func serveNode(t *testing.T, args ...string) *realNode {
 	t.Helper()
-	n := &realNode{journal: filepath.Join(t.TempDir(), "data", "journal.db"), addr: "127.0.0.1:0"}
+	n := &realNode{journal: filepath.Join(t.TempDir(), "data", "journal.db"), addr: quietPort(t)}
 	n.serve(t, args...)
 	return n
+}
+
+// quietPort is a free port that no client of a parallel test is given for its own end, so that a node can come back to it.
+func quietPort(t *testing.T) string {
+	t.Helper()
+	for {
+		addr := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.N(20_000))
+		if l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", addr); err == nil {
+			_ = l.Close()
+			return addr
+		}
+	}
 }
 
 // serve starts the node, or starts it again at the same place.

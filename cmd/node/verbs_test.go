@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"connectrpc.com/connect"
 	"github.com/parleyrun/parley/messages"
@@ -267,6 +269,23 @@ func TestLogIsPrintedAsStored(t *testing.T) {
 	})
 	runCLI(t, f.url, "", "log", "demo").want(t, 0, "{\"type\":\"session\"}\n"+strings.Join(events, "\n")+"\n", "")
 	runCLI(t, f.url, "", "log", "demo", "--from", "2").want(t, 0, "{\"type\":\"session\"}\n"+events[2]+"\n", "")
+}
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+// What could not be written was not a success.
+func TestOutputThatIsLostIsAnError(t *testing.T) {
+	f := newFake(t)
+	f.rows(shipIt("open"))
+	var errs bytes.Buffer
+	c := &cli{out: full{}, err: &errs, self: "parley", now: time.Now, newID: newID, width: 80,
+		env: func(name string) (string, bool) { return f.url, name == "PARLEY_NODE" }}
+	exit := run(t.Context(), []string{"questions"}, c)
+	if exit != 1 || !strings.HasPrefix(errs.String(), "error: cannot write the output: no space left\nnext:  ") {
+		t.Errorf("exit %d, %s", exit, errs.String())
+	}
 }
 
 func TestWithdraw(t *testing.T) {

@@ -1,0 +1,253 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	crashWorkers = 4
+	crashRounds  = 3 // kills without PARLEY_CRASH_N
+)
+
+// crashes is a node that is killed again and again under work, and what it promised meanwhile.
+type crashes struct {
+	t    *testing.T
+	node *realNode
+	addr string
+	done chan struct{} // one token per thing that was acknowledged
+
+	mu       sync.Mutex
+	receipts map[string]receipt // by call
+	results  map[string]string  // what an ask returned, by call: a label, or "" for pending
+	admitted map[string]int     // by message
+}
+
+type receipt struct{ session, submission, label, outcome, message string }
+
+// A node is killed while people ask, answer and admit through it. Whatever it had acknowledged is in its log, once;
+// and a repeated submission always gets the first outcome (promises 1, 2, 4, 7).
+func TestCrash(t *testing.T) {
+	t.Parallel()
+	rounds := crashRounds
+	if text := os.Getenv("PARLEY_CRASH_N"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			t.Fatalf("PARLEY_CRASH_N=%q is no number of kills", text)
+		}
+		rounds = n
+	}
+	node := serveNode(t)
+	c := &crashes{t: t, node: node, addr: node.addr, done: make(chan struct{}, 10_000),
+		receipts: map[string]receipt{}, results: map[string]string{}, admitted: map[string]int{}}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var working sync.WaitGroup
+	for i := range crashWorkers {
+		working.Go(func() { c.work(ctx, fmt.Sprintf("s%d", i)) })
+	}
+	for range rounds {
+		for range 1 + rand.N(12) { // killed after some work, wherever the rest of it is
+			c.awaitWork()
+		}
+		c.node.stop(syscall.SIGKILL)
+		c.node.serve(t)
+	}
+	c.awaitWork()
+	stop()
+	working.Wait()
+	late := 0
+	for i := range crashWorkers {
+		late += c.audit(fmt.Sprintf("s%d", i))
+	}
+	t.Logf("%d kills; %d submissions acknowledged, %d of them late; %d messages handed out", rounds, len(c.receipts), late, len(c.admitted))
+}
+
+func (c *crashes) awaitWork() {
+	limit := time.NewTimer(patienceMax)
+	defer limit.Stop()
+	select {
+	case <-c.done:
+	case <-limit.C:
+		c.t.Fatal("the work has come to a halt")
+	}
+}
+
+// verb runs a verb in this process, again and again while no node answers.
+func (c *crashes) verb(ctx context.Context, told *teller, args ...string) ran {
+	for n := 0; ; n++ {
+		var out, errs bytes.Buffer
+		cmd := &cli{in: strings.NewReader(""), out: &out, err: &errs, self: "parley", width: widthDefault, now: time.Now, newID: newID,
+			env: func(name string) (string, bool) {
+				value := map[string]string{"PARLEY_NODE": c.addr, "USER": "ada"}[name]
+				return value, value != ""
+			}}
+		if told != nil {
+			cmd.err = told
+		}
+		exit := run(ctx, args, cmd)
+		if exit != 69 || !pause(ctx, n) {
+			return ran{exit, out.String(), errs.String()}
+		}
+	}
+}
+
+// teller tells when an ask has become durable.
+type teller struct {
+	bytes.Buffer
+	once  sync.Once
+	asked chan struct{}
+}
+
+func (w *teller) Write(p []byte) (int, error) {
+	if strings.HasPrefix(string(p), "asked in") || strings.HasPrefix(string(p), "the node is back") {
+		w.once.Do(func() { close(w.asked) })
+	}
+	return w.Buffer.Write(p)
+}
+
+// work asks, answers in time or late, and admits what came late, until the context ends.
+func (c *crashes) work(ctx context.Context, session string) {
+	for n := 0; ctx.Err() == nil; n++ {
+		call, label, late := fmt.Sprintf("%s-q%d", session, n), []string{"Yes", "No"}[rand.N(2)], rand.N(3) == 0
+		told, asked := &teller{asked: make(chan struct{})}, make(chan ran, 1)
+		go func() {
+			timeout := "60s"
+			if late {
+				timeout = "1s"
+			}
+			asked <- c.verb(ctx, told, "ask", "Ship it?", "--option", "Yes", "--option", "No", "--session", session, "--attempt", call, "--timeout", timeout)
+		}()
+		var result *ran
+		if late {
+			r := <-asked
+			result = &r
+		} else {
+			select {
+			case <-told.asked:
+			case r := <-asked:
+				result = &r
+			}
+		}
+		c.answer(ctx, session, call, label)
+		if result == nil {
+			r := <-asked
+			result = &r
+		}
+		c.returned(ctx, call, told, *result)
+		c.admit(ctx, session)
+	}
+}
+
+// answer submits once, under one id, however often that takes. Nobody else answers, so it can only be accepted.
+func (c *crashes) answer(ctx context.Context, session, call, label string) {
+	submission := "a-" + call
+	r := c.verb(ctx, nil, "answer", session, call, "--option", label, "--submission-id", submission, "--json")
+	if ctx.Err() != nil {
+		return
+	}
+	var said receiptJSON
+	if err := json.Unmarshal([]byte(r.out), &said); r.exit != 0 || err != nil {
+		c.t.Errorf("answering %s: %+v", call, r)
+		return
+	}
+	c.mu.Lock()
+	c.receipts[call] = receipt{session, submission, label, said.Settlement.Outcome, said.Settlement.MessageID}
+	c.mu.Unlock()
+	c.done <- struct{}{}
+}
+
+func (c *crashes) returned(ctx context.Context, call string, told *teller, r ran) {
+	if ctx.Err() != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch r.exit {
+	case 0:
+		c.results[call] = strings.TrimSpace(r.out)
+	case 75:
+		c.results[call] = ""
+	default:
+		c.t.Errorf("asking %s: %+v\n%s", call, r, told.String())
+	}
+}
+
+func (c *crashes) admit(ctx context.Context, session string) {
+	r := c.verb(ctx, nil, "inbox", session, "--admit", "--json")
+	if ctx.Err() != nil {
+		return
+	}
+	var said inboxJSON
+	if err := json.Unmarshal([]byte(r.out), &said); err != nil || (r.exit != 0 && r.exit != 75) {
+		c.t.Errorf("admitting: %+v", r)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range said.Messages {
+		c.admitted[m.ID]++
+	}
+}
+
+// audit compares a session's log with all that was acknowledged, and returns how many answers were late.
+func (c *crashes) audit(session string) (late int) {
+	records := strings.Split(strings.TrimSpace(c.verb(c.t.Context(), nil, "log", session).out), "\n")
+	count := func(parts ...string) (n int) {
+		for _, record := range records {
+			found := true
+			for _, part := range parts {
+				found = found && strings.Contains(record, part)
+			}
+			if found {
+				n++
+			}
+		}
+		return n
+	}
+	for call, r := range c.receipts {
+		if r.session != session {
+			continue
+		}
+		if n := count(`"parley/settled"`, fmt.Sprintf(`"submissionId":%q`, r.submission)); n != 1 {
+			c.t.Errorf("%s: submission %s is recorded %d times", call, r.submission, n)
+		}
+		if n := count(`"type":"tool/result"`, fmt.Sprintf(`"toolCallId":%q`, call)); n != 1 {
+			c.t.Errorf("%s has %d results", call, n)
+		}
+		result, returned := c.results[call]
+		switch r.outcome {
+		case "answered":
+			if count(`"type":"tool/result"`, fmt.Sprintf(`"toolCallId":%q`, call), `\"selected\":[\"`+r.label+`\"]`) != 1 || (returned && result != r.label) {
+				c.t.Errorf("%s was answered with %s in time, and the ask returned %q", call, r.label, result)
+			}
+		case "queued":
+			late++
+			if returned && result != "" {
+				c.t.Errorf("%s was answered late, and the ask returned %q", call, result)
+			}
+			queued, admitted := count(`"agent/inbox/spliced"`, fmt.Sprintf(`"inserted":[{"id":%q`, r.message)), count(`"type":"user/message"`, fmt.Sprintf(`"id":%q`, r.message))
+			if queued != 1 || admitted > 1 || c.admitted[r.message] > 1 {
+				c.t.Errorf("%s: message %s was queued %d times, admitted %d times, handed out %d times", call, r.message, queued, admitted, c.admitted[r.message])
+			}
+		default:
+			c.t.Errorf("%s: acknowledged as %q", call, r.outcome)
+		}
+	}
+	for message, n := range c.admitted {
+		if n != 1 {
+			c.t.Errorf("message %s was handed out %d times", message, n)
+		}
+	}
+	return late
+}
