@@ -94,15 +94,18 @@ func other() {}
 // It plays vectors.
 func TestQ021Plays(t *testing.T) { play("v.jsonl", "scan") }
 
+func TestStem(t *testing.T) { play("testdata/" + "w" + ".jsonl") }
+
 func BenchmarkNone(b *testing.B) { use("Q-007 in a benchmark") }
 `)
 	write(t, dir, "room/testdata/v.jsonl", `{"kind":"scan","rules":["Q-008"]}`+"\n"+`{"kind":"pack","rules":["Q-020"]}`+"\n")
+	write(t, dir, "room/testdata/w.jsonl", `{"rules":["Q-009"]}`+"\n")
 	got, err := scan(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	above, plays := []string{"`room.TestAbove`"}, []string{"`room.TestQ021Plays`"}
-	want := map[string][]string{"Q-001": above, "Q-003": above, "Q-004": above, "Q-005": above, "Q-008": plays, "Q-021": plays}
+	want := map[string][]string{"Q-001": above, "Q-003": above, "Q-004": above, "Q-005": above, "Q-008": plays, "Q-021": plays, "Q-009": {"`room.TestStem`"}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

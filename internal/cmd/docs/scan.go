@@ -165,6 +165,7 @@ func closure(decls map[string]*decl, test string) decl {
 
 var (
 	id     = regexp.MustCompile(`\b[QL]-\d{3}\b`)
+	stem   = regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`)
 	inName = regexp.MustCompile(`([QL])(\d{3})`)
 	ranges = regexp.MustCompile(`\b([QL])-(\d{3})(?: to |…| … |–|\.\.\.?)[QL]?-?(\d{3})\b`)
 )
@@ -197,14 +198,19 @@ func idsOfName(test string) []string {
 }
 
 // vectorRules are the rules of the vectors that a test plays: the test names a
-// file of its testdata and, when the vectors have kinds, the kind as well.
+// file of its testdata (whole, or as a stem beside ".jsonl") and, when the
+// vectors have kinds, the kind as well.
 func vectorRules(dir string, names []string) ([]string, error) {
 	var out []string
 	for _, name := range names {
-		if path.Ext(name) != ".jsonl" || strings.Contains(name, "..") {
+		file := path.Base(name)
+		if stem.MatchString(name) && slices.Contains(names, ".jsonl") {
+			file = name + ".jsonl"
+		}
+		if path.Ext(file) != ".jsonl" {
 			continue
 		}
-		f, err := os.Open(filepath.Join(dir, "testdata", filepath.FromSlash(path.Base(name))))
+		f, err := os.Open(filepath.Join(dir, "testdata", file))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
