@@ -176,15 +176,16 @@ func TestRestartedSessionIgnoresWhatItsOldPartsSaid(t *testing.T) {
 	n.say("s", "log a")
 	n.say("s", "seed")
 	n.w.settle()
-	n.disk.paused = true
 	n.disk.failAppend = once[journal.Batch](1, errDisk)
 	n.say("s", "log b")
 	n.w.settle()
-	n.took()
-	// The part speaks up while its session's append is failing.
+	// The session waits for its restart; its part still lives and speaks up.
 	part := n.engine.NewLocalPID(sessionName("s") + "/wait/c/1~1")
 	n.engine.Root.Send(part, &downward{msg: actors.WaitDismiss{Req: &messages.DismissRequest{By: "up"}}})
-	n.disk.resume()
+	n.w.settle()
+	if seen := n.took(); !strings.HasSuffix(seen, "part:up") {
+		t.Fatalf("the part did not speak: %s", seen)
+	}
 	n.w.advance(time.Second)
 	if seen := n.took(); strings.Contains(seen, "quiet:") {
 		t.Fatalf("a part of an earlier life was heard: %s", seen)

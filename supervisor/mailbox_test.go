@@ -94,6 +94,7 @@ func TestMailboxGivesSystemMessagesFirstAndNothingWhileSuspended(t *testing.T) {
 		box.mu.Unlock()
 		if !running {
 			equal(t, "held back", waiting, 2)
+			equal(t, "delivered", len(c.got), 2)
 			break
 		}
 	}

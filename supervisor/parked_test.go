@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -39,7 +38,7 @@ func BenchmarkParked(b *testing.B) {
 		if perHeap > limit {
 			b.Fatalf("a parked session takes %.0f bytes, the limit is %d", perHeap, limit)
 		}
-		if err := sys.Close(context.Background()); err != nil {
+		if err := sys.Close(b.Context()); err != nil {
 			b.Fatal(err)
 		}
 	}

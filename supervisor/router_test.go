@@ -316,6 +316,10 @@ func TestConfigSaysEveryMistake(t *testing.T) {
 	if _, err := Start(Config{}); err == nil {
 		t.Error("an empty configuration was accepted")
 	}
+	n := newNode(t)
+	if _, err := Start(n.cfg); err == nil {
+		t.Error("one actor system took two nodes")
+	}
 }
 
 // realNode runs on the production runtime.
@@ -334,7 +338,7 @@ func realNode(t testing.TB, session func(string, journal.Opened) (actors.Machine
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := errors.Join(sys.Close(context.Background()), j.Close()); err != nil {
+		if err := errors.Join(sys.Close(context.WithoutCancel(t.Context())), j.Close()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -415,6 +419,37 @@ func TestCrashesUnderLoadAnswerEverybody(t *testing.T) {
 	equal(t, "callers", sys.Snapshot().Callers, 0)
 }
 
+// BenchmarkCall is one command after the other, and many at once, from a caller
+// to a session and back: a step without an append, and one with.
+func BenchmarkCall(b *testing.B) {
+	for _, text := range []string{"echo", "proof"} {
+		b.Run(text, func(b *testing.B) {
+			sys := realNode(b, func(id string, o journal.Opened) (actors.Machine, error) {
+				return newTestSession(func(string, ...any) {}, nil, id, o), nil
+			})
+			got := make(chan messages.Message, 1)
+			for b.Loop() {
+				sys.Call(steer("s", text), func(m messages.Message) { got <- m })
+				<-got
+			}
+		})
+		b.Run(text+"/parallel", func(b *testing.B) {
+			sys := realNode(b, func(id string, o journal.Opened) (actors.Machine, error) {
+				return newTestSession(func(string, ...any) {}, nil, id, o), nil
+			})
+			var caller atomic.Int64
+			b.SetParallelism(32)
+			b.RunParallel(func(pb *testing.PB) {
+				got, session := make(chan messages.Message, 1), fmt.Sprint("s", caller.Add(1))
+				for pb.Next() {
+					sys.Call(steer(session, text), func(m messages.Message) { got <- m })
+					<-got
+				}
+			})
+		})
+	}
+}
+
 // moody panics now and then.
 type moody struct {
 	restless
@@ -426,4 +461,39 @@ func (m *moody) Step(now actors.Now, in actors.Envelope) actors.Effects {
 		panic("moody")
 	}
 	return m.restless.Step(now, in)
+}
+
+// A part that is spawned by a session already stopping would never be told to
+// stop, and the session would wait for it for ever.
+func TestAppendThatLandsWhileStoppingStartsNothing(t *testing.T) {
+	n := newNode(t)
+	n.main = func(m *testSession, in actors.Envelope) (actors.Effects, bool) {
+		cmd, ok := in.Msg.(*messages.SteerRequest)
+		if !ok || cmd.GetText() != "prove and seed" {
+			return actors.Effects{}, false
+		}
+		m.parts++
+		return actors.Effects{Proof: true, Parts: []actors.ToPart{{Part: m.part(), Seed: &testPart{note: m.note, id: m.part()}}}}, true
+	}
+	n.say("s", "seed")
+	n.w.settle()
+	n.disk.paused = true
+	n.say("s", "prove and seed").cancel()
+	n.w.settle()
+	answer := n.disk.held[0]
+	n.disk.held = nil
+	session := n.engine.NewLocalPID(sessionName("s"))
+	n.engine.Root.Stop(session)
+	box := n.w.run[0] // the session: Stopping, with a part that has yet to stop
+	n.w.run, box.queued = n.w.run[1:], false
+	box.deliver()
+	answer()
+	box.deliver()
+	box.wake()
+	n.disk.resume()
+	n.w.settle()
+	equal(t, "parts of the old life", strings.Count(n.took(), "wait/c/1~2"), 0)
+	echo := n.say("s", "echo")
+	n.w.settle()
+	equal(t, "served by a new life", echo.String(), "echo")
 }

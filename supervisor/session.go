@@ -202,8 +202,8 @@ func (s *shell) append(ctx actor.Context, in *actors.Envelope, fx actors.Effects
 // the session, leave quietly. Anything else may have left the batch in doubt:
 // restart, and learn from the log what was recorded. Nobody has been told.
 func (s *shell) appended(ctx actor.Context, m *appended) {
-	if m.owner != s || s.phase == broken || s.log.turn == nil {
-		return
+	if m.owner != s || s.phase != ready || s.log.turn == nil {
+		return // of an earlier life, or this one is over; the log has it
 	}
 	t := s.log.turn
 	s.blame = &t.in.From

@@ -212,18 +212,56 @@ func TestTimersFireOnceAndAreReplacedAndStopped(t *testing.T) {
 	equal(t, "stopped", n.took(), "tick tock")
 }
 
-func TestTimerOfAnEarlierLifeIsDropped(t *testing.T) {
+func TestStaleTimersAreDropped(t *testing.T) {
 	n := newNode(t)
 	n.say("s", "log a")
 	n.say("s", "tick")
 	n.w.settle()
+	stale := *n.w.alarms[len(n.w.alarms)-1]
+	fire := func() {
+		n.engine.Root.Send(stale.to, stale.msg)
+		n.w.settle()
+	}
+	n.say("s", "tick") // replaces it, too late: it is on its way
+	n.w.settle()
 	n.took()
-	alarm := *n.w.alarms[len(n.w.alarms)-1]
-	n.say("s", "boom")
-	n.w.settle() // crashed, waits for its restart
-	n.engine.Root.Send(alarm.to, alarm.msg)
+	fire()
+	equal(t, "of a timer that was replaced", n.took(), "")
+
+	n.disk.failAppend = once[journal.Batch](1, errDisk)
+	n.say("s", "log b")
+	n.w.advance(20 * time.Millisecond)
+	n.say("s", "tick") // the same name and generation as in the life before
+	n.w.settle()
+	equal(t, "restarted", n.took(), "log b open:s@2/1 log b tick")
+	fire()
+	equal(t, "of an earlier life", n.took(), "")
 	n.w.advance(time.Second)
-	equal(t, "only the command is seen again", n.took(), "boom open:s@2/1 boom open:s@3/1")
+	equal(t, "its own fires", n.took(), "fired:t/1")
+}
+
+func TestJournalsAnswerToAnEarlierLifeIsDropped(t *testing.T) {
+	n := newNode(t)
+	n.say("s", "log a")
+	n.w.settle()
+	n.disk.paused = true
+	n.say("s", "log b") // its answer is held
+	n.w.settle()
+	late := n.disk.held
+	n.disk.held, n.disk.paused = nil, false
+	n.engine.Root.Stop(n.engine.NewLocalPID(sessionName("s")))
+	n.w.settle() // the door has repeated it to a new activation
+	n.disk.paused = true
+	c := n.say("s", "log c")
+	n.w.settle()
+	for _, answer := range late {
+		answer()
+	}
+	n.w.settle()
+	equal(t, "not taken for the answer to another append", c.String(), "")
+	n.disk.resume()
+	n.w.settle()
+	equal(t, "told", c.String(), "c=4") // b is in twice: the test session has no keys
 }
 
 func TestTimerThatFiresDuringAnAppendIsHeld(t *testing.T) {

@@ -121,6 +121,7 @@ func (s *shell) started(ctx actor.Context) {
 		s.sys.counters.parts.Add(1)
 	case doorKind:
 		s.openDoor(ctx)
+	case claimKind: // its seed is on the way
 	}
 }
 
@@ -216,6 +217,7 @@ func (s *shell) reply(r actors.Reply) {
 		s.sys.callers.answer(r.To.Corr, r.Msg)
 	case claimKind:
 		s.sys.claims.get(s.key).tell(r.Msg)
+	case sessionKind, partKind: // nobody stands outside of them
 	}
 }
 

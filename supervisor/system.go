@@ -68,11 +68,14 @@ func Start(cfg Config) (*System, error) {
 	}, guardian, actor.WithSupervisor(&partStrategy{sys}))
 	sys.props.part = sys.rt.Props(func() actor.Actor { return &shell{sys: sys, kind: partKind} })
 	sys.props.claim = sys.rt.Props(func() actor.Actor { return &shell{sys: sys, kind: claimKind} }, guardian)
-	return sys, sys.plant(guardian)
+	if err := sys.plant(guardian); err != nil {
+		return nil, err
+	}
+	return sys, nil
 }
 
-// plant spawns the actors that every node has. The nurse is first, for the
-// others may crash.
+// plant spawns the actors that every node has. The nurse is first: the others
+// may crash, and its name tells whether the actor system has a node already.
 func (sys *System) plant(guardian actor.PropsOption) (err error) {
 	spawn := func(name string, producer actor.Producer) *actor.PID {
 		if err != nil {

@@ -87,7 +87,7 @@ func (w *ward) crashed(who *actor.PID, c *crash) verdict {
 			crashes++
 		}
 	}
-	if c.fault == nil && w.quarantineAfter > 0 && crashes >= w.quarantineAfter && isSession(who.Id) {
+	if w.quarantineAfter > 0 && crashes >= w.quarantineAfter && isSession(who.Id) {
 		first := in.out <= now
 		in.out, in.down = now+w.window, nil
 		return verdict{quarantine: first}

@@ -29,7 +29,6 @@ type world struct {
 	run    []*worldBox
 	jobs   []func()
 	alarms []*alarm
-	boxes  func(*worldBox) // sees every box; may be nil
 }
 
 type alarm struct {
