@@ -20,23 +20,23 @@ import (
 // word, and puts the call's outcome there.
 func D2(vector []byte) (expect []byte, applies bool) {
 	var v struct {
-		Mode, Signal, Answerer string
-		TimeoutMS              float64 `json:"timeoutMs"`
-		Script                 []step
-		IdleMS                 int64 `json:"idleMs"`
-		Tags                   []string
-		Expect                 map[string]any
+		Mode, Agent, Signal, Answerer string
+		Questions                     []json.RawMessage
+		TimeoutMS                     float64 `json:"timeoutMs"`
+		Script                        []step
+		IdleMS                        int64 `json:"idleMs"`
+		Tags                          []string
+		Expect                        map[string]any
 	}
 	if json.Unmarshal(vector, &v) != nil || !slices.Contains(v.Tags, "stubborn-answerer") {
 		return nil, false
 	}
 	m := d2Model{timed: v.Mode == "timed", timeout: int64(v.TimeoutMS), deadline: -1}
-	if requests, _ := v.Expect["requests"].([]any); len(requests) > 0 {
-		m.start("first", 0)
-		m.passed = m.timed && v.Answerer == "absent"
-	} else {
+	if v.Signal == "aborted" || v.Agent != "root" && v.Agent != "none" || len(v.Questions) == 0 {
 		return nil, false // refused before anything was asked of anybody
 	}
+	m.start("first", 0)
+	m.passed = m.timed && v.Answerer == "absent"
 	end := int64(0)
 	for _, s := range v.Script {
 		m.pass(s.At)
