@@ -142,16 +142,19 @@ func (a *Agent) AskAsync(ask Ask, done func(Result, error)) (cancel func()) {
 		done(nil, err)
 		return func() {}
 	}
-	l := &listener{node: a.node, req: req, onWaiting: ask.OnWaiting, done: done, pause: retryFirst}
+	l := &listener{agent: a, req: req, onWaiting: ask.OnWaiting, done: done, pause: retryFirst}
 	l.send()
 	return l.cancel
 }
 
 // listener is one ask that waits for its result: a value in a map of the door,
-// no goroutine.
+// no goroutine. Once the question is durable its text is let go: a hundred
+// thousand may wait, and the attempt is enough to listen again.
 type listener struct {
-	node      *Node
-	req       *messages.AskRequest
+	agent     *Agent
+	req       *messages.AskRequest // nil once durable
+	attempt   string
+	callID    string
 	onWaiting func(Waiting)
 	done      func(Result, error)
 
@@ -171,9 +174,13 @@ func (l *listener) send() {
 	}
 	l.tries++
 	try := l.tries
-	l.req.AnswererPresent = l.node.presence.anybody(l.req.GetSession())
+	req := l.req
+	if req == nil {
+		req = &messages.AskRequest{Session: l.agent.session, Root: l.agent.root, Attempt: l.attempt, CallId: l.callID, Resume: true}
+	}
+	req.AnswererPresent = l.agent.node.presence.anybody(l.agent.session)
 	l.mu.Unlock()
-	stop := l.node.call(l.req, func(reply messages.Reply, err error) { l.take(try, reply, err) })
+	stop := l.agent.node.call(req, func(reply messages.Reply, err error) { l.take(try, reply, err) })
 	l.mu.Lock()
 	over := l.over
 	if try == l.tries && !over {
@@ -195,13 +202,16 @@ func (l *listener) take(try uint64, reply messages.Reply, err error) {
 	}
 	if err == nil && r.GetWaiting() != nil {
 		l.pause = retryFirst
+		if l.req != nil {
+			l.attempt, l.callID, l.req = l.req.GetAttempt(), r.GetCallId(), nil
+		}
 		l.mu.Unlock()
 		if l.onWaiting != nil {
 			l.onWaiting(waitingOf(r))
 		}
 		return
 	}
-	if err != nil && l.node.again(err) {
+	if err != nil && l.agent.node.again(err) {
 		pause := l.pause
 		l.pause = min(2*pause, retryMax)
 		t := time.AfterFunc(pause, l.send)

@@ -103,6 +103,7 @@ func (n *Node) Backup(ctx context.Context, path string) error { return n.journal
 // Waiting and then the result, of everything else one. It must not block, and
 // may run before call has returned.
 func (n *Node) call(cmd messages.Command, done func(messages.Reply, error)) (cancel func()) {
+	name := cmd.ProtoReflect().Descriptor().Name() // the command itself is not kept while its answer is waited for
 	return n.sys.Call(cmd, func(msg messages.Message) {
 		switch m := msg.(type) {
 		case *messages.Refusal:
@@ -110,7 +111,7 @@ func (n *Node) call(cmd messages.Command, done func(messages.Reply, error)) (can
 		case messages.Reply:
 			done(m, nil)
 		default:
-			done(nil, messages.Refuse(messages.Bug, "a %T was answered with a %T", cmd, msg))
+			done(nil, messages.Refuse(messages.Bug, "a %s was answered with a %T", name, msg))
 		}
 	})
 }
