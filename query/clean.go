@@ -3,6 +3,8 @@ package query
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/parleyrun/parley/messages"
 )
 
 // Clean makes stored text safe to show: control characters other than line
@@ -31,6 +33,15 @@ func Clean(s string) string {
 	return b.String()
 }
 
+// cleanID is Clean for ids. An id that doors accept comes back as it is, since
+// it is for speaking to, not for reading.
+func cleanID(id string) string {
+	if messages.CheckID("id", id) == nil {
+		return id
+	}
+	return Clean(id)
+}
+
 // hostile are the characters that could make a terminal or a page show
 // something else than what was stored.
 func hostile(r rune) bool {
@@ -46,3 +57,7 @@ func hostile(r rune) bool {
 	}
 	return false
 }
+
+// asUTF8 is for the ids of questions: an answer must give them back as the
+// agent wrote them, whatever they hold, or it answers nothing.
+func asUTF8(id string) string { return strings.ToValidUTF8(id, "\ufffd") }

@@ -36,7 +36,7 @@ func (v *Views) Sessions(ctx context.Context, req *messages.ListSessionsRequest)
 }
 
 func (v *Views) sessionRow(ctx context.Context, info journal.SessionInfo) (*messages.SessionRow, error) {
-	row := &messages.SessionRow{Session: Clean(info.Session), CreatedMs: info.Header.CreatedAt,
+	row := &messages.SessionRow{Session: cleanID(info.Session), CreatedMs: info.Header.CreatedAt,
 		Cwd: Clean(info.Header.CWD), Events: info.Events}
 	active, _, err := v.log.Active(ctx, journal.ActiveFilter{Session: info.Session})
 	if err != nil {
@@ -64,7 +64,7 @@ func (v *Views) Session(ctx context.Context, session string) (*messages.SessionR
 	case messages.CodeOf(err) == messages.NotFound || ctx.Err() != nil:
 		return nil, fault(err)
 	case err != nil:
-		return &messages.SessionRow{Session: Clean(session), Trouble: asError(err).Wire()}, nil
+		return &messages.SessionRow{Session: cleanID(session), Trouble: asError(err).Wire()}, nil
 	}
 	row, err := v.sessionRow(ctx, journal.SessionInfo{Session: session, Header: *opened.Header, Events: int64(len(opened.Events))})
 	if err != nil {
@@ -73,7 +73,7 @@ func (v *Views) Session(ctx context.Context, session string) (*messages.SessionR
 	for i := len(opened.Events) - 1; i >= 0; i-- {
 		if opened.Events[i].Type == sessionlog.TypeRoot {
 			if rec, err := sessionlog.DecodeRoot(opened.Events[i]); err == nil {
-				row.Root = Clean(rec.RootID)
+				row.Root = cleanID(rec.RootID)
 			}
 			break
 		}
@@ -148,7 +148,7 @@ func foldLists(opened journal.Opened) (lists sessionlog.Lists, err error) {
 }
 
 func inboxMessage(list sessionlog.Target, m sessionlog.Message) *messages.InboxMessage {
-	out := &messages.InboxMessage{Id: Clean(m.ID), List: string(list), ReplyTo: Clean(m.ReplyTo), Json: string(m.Raw)}
+	out := &messages.InboxMessage{Id: cleanID(m.ID), List: string(list), ReplyTo: cleanID(m.ReplyTo), Json: string(m.Raw)}
 	var data struct {
 		Content []struct{ Type, Text string }
 	}

@@ -193,7 +193,7 @@ func (t *teller) settled(ev sessionlog.Event) {
 	rec, err := sessionlog.DecodeSettled(ev)
 	if s := t.told.latest(rec.CallID); err == nil && s != nil {
 		s.settlement = &messages.Settlement{Outcome: Clean(rec.Outcome), By: Clean(rec.By), Door: Clean(rec.Door),
-			SubmissionId: Clean(rec.SubmissionID), MessageId: Clean(rec.MessageID), Reason: Clean(rec.Reason)}
+			SubmissionId: cleanID(rec.SubmissionID), MessageId: cleanID(rec.MessageID), Reason: Clean(rec.Reason)}
 	}
 }
 
@@ -277,14 +277,14 @@ func (t *teller) markReplied() {
 			if s.settlement == nil {
 				s.settlement = &messages.Settlement{Outcome: outcomeQueued}
 			}
-			s.settlement.MessageId = Clean(m.ID)
+			s.settlement.MessageId = cleanID(m.ID)
 		}
 	}
 }
 
 // row is the story as people see it.
 func (s *story) row(session string, now time.Time) *messages.QuestionRow {
-	row := &messages.QuestionRow{Session: session, CallId: Clean(s.callID), State: s.state, Questions: s.questions,
+	row := &messages.QuestionRow{Session: session, CallId: cleanID(s.callID), State: s.state, Questions: s.questions,
 		AskedMs: s.askedMS, Unkeyed: s.legacy, Answers: s.answers, Settlement: s.outcome(s.state)}
 	if s.state == stateOpen {
 		row.Blocking = s.deadlineMS == 0
@@ -334,7 +334,7 @@ func readQuestions(raw json.RawMessage) []*messages.Question {
 	}
 	out := make([]*messages.Question, 0, len(list))
 	for _, in := range list {
-		q := &messages.Question{Id: Clean(in.ID), Question: Clean(in.Question), Header: Clean(in.Header), MultiSelect: in.MultiSelect}
+		q := &messages.Question{Id: asUTF8(in.ID), Question: Clean(in.Question), Header: Clean(in.Header), MultiSelect: in.MultiSelect}
 		for _, o := range in.Options {
 			q.Options = append(q.Options, &messages.Option{Label: Clean(o.Label), Description: Clean(o.Description)})
 		}
@@ -356,7 +356,7 @@ func readAnswers(raw json.RawMessage) []*messages.Answer {
 	}
 	out := make([]*messages.Answer, 0, len(list))
 	for _, in := range list {
-		a := &messages.Answer{Id: Clean(in.ID)}
+		a := &messages.Answer{Id: asUTF8(in.ID)}
 		for _, label := range in.Selected {
 			a.Selected = append(a.Selected, Clean(label))
 		}

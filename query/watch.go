@@ -122,7 +122,7 @@ func (v *Views) change(ctx context.Context, c journal.Change) *messages.Question
 	if !c.Remove {
 		return v.active(ctx, journal.ActiveRow{Session: c.Session, Row: c.Row, At: c.At})
 	}
-	row := &messages.QuestionRow{Session: c.Session, CallId: Clean(c.Row.CallID), State: stateSettled}
+	row := &messages.QuestionRow{Session: c.Session, CallId: cleanID(c.Row.CallID), State: stateSettled}
 	opened, err := v.log.Read(ctx, c.Session, c.Row.Seq, 0)
 	switch {
 	case messages.CodeOf(err) == messages.NotFound: // the session was deleted
