@@ -57,8 +57,7 @@ func (c *Claim) Step(_ Now, in Envelope) Effects {
 		c.finish(m, &fx)
 	case StreamClosed:
 		c.over = true
-		fx.Sends = append(fx.Sends, Send{To: SessionAddr(c.session), From: c.self,
-			Msg: &messages.ClaimRelease{Session: c.session, CallId: c.call, Lost: m.Lost}})
+		c.release(m.Lost, &fx)
 		c.gen++
 		fx.Timers = append(fx.Timers, Timer{Name: "reply", After: -1, Gen: c.gen})
 	case SessionGone:
@@ -67,6 +66,7 @@ func (c *Claim) Step(_ Now, in Envelope) Effects {
 		}
 	case Fired:
 		if m.Gen == c.gen {
+			c.release(true, &fx) // the session may only be slow, and still take up the claim
 			c.finish(&messages.ClaimEnd{Reason: "unavailable", Retryable: true}, &fx)
 		}
 	}
@@ -78,6 +78,11 @@ func (c *Claim) open(fx *Effects) {
 	fx.Sends = append(fx.Sends, Send{To: SessionAddr(c.session), From: c.self,
 		Msg: &messages.ClaimOpen{Session: c.session, CallId: c.call}})
 	fx.Timers = append(fx.Timers, Timer{Name: "reply", After: claimReplyMS, Gen: c.gen})
+}
+
+func (c *Claim) release(lost bool, fx *Effects) {
+	fx.Sends = append(fx.Sends, Send{To: SessionAddr(c.session), From: c.self,
+		Msg: &messages.ClaimRelease{Session: c.session, CallId: c.call, Lost: lost}})
 }
 
 func (c *Claim) finish(end *messages.ClaimEnd, fx *Effects) {

@@ -163,9 +163,10 @@ func (w *Wait) closeClaim(now Now, from Addr, lost bool, fx *Effects) {
 // expire: a client's countdown ended. While others hold the wait it only
 // releases its own claim, unless the policy is that the first one decides.
 func (w *Wait) expire(now Now, m WaitExpire, fx *Effects) {
-	others := len(without(w.claims, Addr{Key: m.Req.GetClaim()}))
-	if !w.ended && others > 0 && !w.rules.FirstExpiryWins {
-		w.closeClaim(now, Addr{Key: m.Req.GetClaim()}, false, fx)
+	claim := Addr{Key: m.Req.GetClaim()}
+	others := slices.ContainsFunc(w.claims, func(c Addr) bool { return c != claim })
+	if !w.ended && others && !w.rules.FirstExpiryWins {
+		w.closeClaim(now, claim, false, fx)
 		fx.Replies = append(fx.Replies, Reply{m.From, &messages.ExpireResponse{}})
 		return
 	}
@@ -314,6 +315,7 @@ func (w *Wait) tellQuiet(fx *Effects) {
 	}
 }
 
+// without takes an address out of a list, in place.
 func without(list []Addr, a Addr) []Addr {
 	if i := slices.Index(list, a); i >= 0 {
 		return slices.Delete(list, i, i+1)
