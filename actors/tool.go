@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/parleyrun/parley/messages"
 	"github.com/parleyrun/parley/sessionlog"
@@ -24,6 +27,9 @@ type Args struct {
 // ParseArguments checks raw argument text against the tool's schema (Q-022,
 // Q-024) and reads it. Its error lists every violation in schema order.
 func ParseArguments(raw string, timed bool) (Args, *messages.Error) {
+	if !utf8.ValidString(raw) {
+		return Args{}, messages.Refuse(messages.InvalidArgs, "the arguments are not valid UTF-8")
+	}
 	var root any
 	dec := json.NewDecoder(strings.NewReader(raw))
 	dec.UseNumber()
@@ -35,14 +41,28 @@ func ParseArguments(raw string, timed bool) (Args, *messages.Error) {
 	}
 	c := &checker{}
 	args := c.arguments(root, timed)
+	if strings.Contains(raw, `\u`) {
+		c.unanswerable(raw)
+	}
 	if len(c.bad) > 0 {
-		return Args{}, messages.Refuse(messages.InvalidArgs, "%s", strings.Join(c.bad, "; "))
+		return Args{}, messages.Refuse(messages.InvalidArgs, "%s", c.text())
 	}
 	return args, nil
 }
 
+// violationsMax bounds how many violations an error lists, so that hostile
+// arguments do not make one that is many times their own size.
+const violationsMax = 100
+
 // checker walks the arguments in schema order and collects violations.
 type checker struct{ bad []string }
+
+func (c *checker) text() string {
+	if more := len(c.bad) - violationsMax; more > 0 {
+		return strings.Join(c.bad[:violationsMax], "; ") + fmt.Sprintf("; and %d more", more)
+	}
+	return strings.Join(c.bad, "; ")
+}
 
 func (c *checker) say(format string, args ...any) {
 	c.bad = append(c.bad, fmt.Sprintf(format, args...))
@@ -51,18 +71,22 @@ func (c *checker) say(format string, args ...any) {
 func (c *checker) arguments(root any, timed bool) (args Args) {
 	top, ok := root.(map[string]any)
 	if !ok {
-		c.say("arguments: must be an object")
+		c.say("arguments: must be an object, not %s", found(root))
 		return args
 	}
 	if list, ok := property[[]any](c, top, "", "questions", true, "a list"); ok {
+		c.atMost("questions", "items", len(list), messages.AnswersMax)
 		for i, item := range list {
 			args.Questions = append(args.Questions, c.question(item, fmt.Sprintf("questions[%d]", i)))
 		}
 	}
-	if n, ok := property[json.Number](c, top, "", "timeout", false, "an integer"); ok && timed {
+	if !timed {
+		return args // its schema has no timeout
+	}
+	if n, ok := property[json.Number](c, top, "", "timeout", false, "an integer"); ok {
 		f, err := n.Float64()
-		if err != nil || f != float64(int64(f)) {
-			c.say("timeout: must be an integer")
+		if err != nil || f != math.Trunc(f) {
+			c.say("timeout: must be an integer, not %s", brief(n.String()))
 		} else {
 			args.TimeoutS = &f
 		}
@@ -74,13 +98,14 @@ func (c *checker) question(item any, path string) *messages.Question {
 	q := &messages.Question{}
 	rec, ok := item.(map[string]any)
 	if !ok {
-		c.say("%s: must be an object", path)
+		c.say("%s: must be an object, not %s", path, found(item))
 		return q
 	}
 	q.Id, _ = property[string](c, rec, path, "id", true, "a string")
 	q.Question, _ = property[string](c, rec, path, "question", true, "a string")
 	q.Header, _ = property[string](c, rec, path, "header", false, "a string")
 	if list, ok := property[[]any](c, rec, path, "options", false, "a list"); ok {
+		c.atMost(path+".options", "items", len(list), messages.SelectedMax)
 		for i, o := range list {
 			q.Options = append(q.Options, c.option(o, fmt.Sprintf("%s.options[%d]", path, i)))
 		}
@@ -93,12 +118,31 @@ func (c *checker) option(item any, path string) *messages.Option {
 	o := &messages.Option{}
 	rec, ok := item.(map[string]any)
 	if !ok {
-		c.say("%s: must be an object", path)
+		c.say("%s: must be an object, not %s", path, found(item))
 		return o
 	}
 	o.Label, _ = property[string](c, rec, path, "label", true, "a string")
+	c.atMost(path+".label", "bytes", len(o.Label), messages.TextBytesMax)
 	o.Description, _ = property[string](c, rec, path, "description", false, "a string")
 	return o
+}
+
+// atMost holds the limits of an answer against what it would have to name: a
+// question that nobody can answer is not asked.
+func (c *checker) atMost(path, of string, n, limit int) {
+	if n > limit {
+		c.say("%s: has %d %s, the limit is %d", path, n, of, limit)
+	}
+}
+
+// unanswerable finds ids that no answer can name: they are not Unicode text.
+func (c *checker) unanswerable(raw string) {
+	_, ids, _ := sessionlog.ParseArguments(raw)
+	for i, id := range ids {
+		if !utf8.ValidString(id) {
+			c.say("questions[%d].id: holds an unpaired surrogate, so no answer could name it", i)
+		}
+	}
 }
 
 func property[T any](c *checker, rec map[string]any, path, name string, required bool, want string) (T, bool) {
@@ -111,9 +155,34 @@ func property[T any](c *checker, rec map[string]any, path, name string, required
 	case !present && required:
 		c.say("%s%s: is required", path, name)
 	case present && !ok:
-		c.say("%s%s: must be %s", path, name, want)
+		c.say("%s%s: must be %s, not %s", path, name, want, found(v))
 	}
 	return t, ok
+}
+
+// brief cuts a number that nobody would want to read in full.
+func brief(n string) string {
+	if len(n) > 24 {
+		return n[:24] + "…"
+	}
+	return n
+}
+
+// found names a value that is of the wrong type.
+func found(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "null"
+	case string:
+		return "a string"
+	case json.Number:
+		return "the number " + brief(v.String())
+	case bool:
+		return strconv.FormatBool(v)
+	case []any:
+		return "a list"
+	}
+	return "an object"
 }
 
 // Timeout is the effective wait of a timed call (Q-026): never means −1. The
@@ -128,7 +197,7 @@ func (a Args) Timeout(defaultS int64) (ms int64, never bool, err *messages.Error
 	}
 	if s < 1 || s > TimeoutMaxS || s != float64(int64(s)) {
 		return 0, false, messages.Refuse(messages.BadTimeout,
-			"timeout is %v; it must be -1 or a whole number of 1 to %d seconds", s, TimeoutMaxS)
+			"timeout is %s; it must be -1 or a whole number of 1 to %d seconds", strconv.FormatFloat(s, 'f', -1, 64), TimeoutMaxS)
 	}
 	return int64(s) * 1000, false, nil
 }
