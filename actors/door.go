@@ -43,8 +43,10 @@ func (d *Door) Step(_ Now, in Envelope) Effects {
 	var fx Effects
 	switch m := in.Msg.(type) {
 	case DoorCall:
-		d.calls[m.Corr] = doorCall{cmd: m.Cmd}
-		d.send(m.Corr, m.Cmd, &fx)
+		if m.Cmd != nil {
+			d.calls[m.Corr] = doorCall{cmd: m.Cmd}
+			d.send(m.Corr, m.Cmd, &fx)
+		}
 	case DoorCancel:
 		d.cancel(m.Corr, &fx)
 	case SessionGone:

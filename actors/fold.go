@@ -11,6 +11,7 @@ import (
 // value, so that a batch can be folded ahead of its append and thrown away.
 type fold struct {
 	next      int64 // the sequence number of the next event
+	inherited int64 // events below are its parent's: history, and nothing else (L-083)
 	questions sessionlog.Questions
 	lists     sessionlog.Lists
 	progress  sessionlog.Progress
@@ -39,14 +40,17 @@ type wait struct {
 }
 
 func newFold(version int, inherited int64) fold {
-	return fold{questions: sessionlog.NewQuestions(inherited), progress: sessionlog.NewProgress(version)}
+	return fold{inherited: inherited, questions: sessionlog.NewQuestions(inherited), progress: sessionlog.NewProgress(version)}
 }
 
 // with folds one event.
 func (f fold) with(ev sessionlog.Event) fold {
 	f.next = ev.Seq + 1
-	f.questions, _ = f.questions.Fold(ev)
 	f.progress = f.progress.Fold(ev)
+	if ev.Seq < f.inherited {
+		return f
+	}
+	f.questions, _ = f.questions.Fold(ev)
 	switch ev.Type {
 	case sessionlog.TypeRequestHeader:
 		f.header = true
@@ -247,30 +251,62 @@ func settlement(r sessionlog.SettledRecord) *messages.Settlement {
 
 // batch collects the events of one append and folds them ahead.
 type batch struct {
+	s      *Session
 	now    Now
 	events []sessionlog.Event
-	f      fold
+	folds  []fold // after each event
+	f      fold   // after the last
 	before []sessionlog.Row
 }
 
 func (s *Session) batch(now Now) *batch {
-	return &batch{now: now, f: s.fold, before: s.fold.rows()}
+	return &batch{s: s, now: now, f: s.fold, before: s.fold.rows()}
 }
 
 func (b *batch) add(events ...sessionlog.Event) {
+	if b.events == nil {
+		n := max(4, len(events))
+		b.events, b.folds = make([]sessionlog.Event, 0, n), make([]fold, 0, n)
+	}
 	for _, ev := range events {
 		if ev.Time == 0 {
 			ev = ev.At(b.f.next, b.now.Wall)
 		}
-		b.events = append(b.events, ev)
 		b.f = b.f.with(ev)
+		b.events, b.folds = append(b.events, ev), append(b.folds, b.f)
 	}
 	if b.f.err != nil {
 		panic("actors: an event of ours does not follow from the log: " + b.f.err.Error())
 	}
 }
 
-// effects turns the batch into one append with its index changes.
+// effects turns the batch into one append with its index changes. What was
+// folded ahead is kept for Apply, which sees the same events once they are durable.
 func (b *batch) effects() Effects {
+	b.s.ahead = ahead{b.events, b.folds}
 	return Effects{Append: b.events, Index: rowChanges(b.before, b.f.rows())}
+}
+
+// ahead is what an append under way will come to, event by event. It saves
+// folding everything twice and decides nothing: an event that is not the very
+// one foreseen is folded like any other.
+type ahead struct {
+	events []sessionlog.Event
+	folds  []fold
+}
+
+// take returns the fold after ev, if ev is the next event foreseen.
+func (a *ahead) take(ev sessionlog.Event) (fold, bool) {
+	if len(a.events) == 0 {
+		return fold{}, false
+	}
+	want, f := a.events[0], a.folds[0]
+	if want.Seq != ev.Seq || want.Type != ev.Type || len(want.Data) != len(ev.Data) || &want.Data[0] != &ev.Data[0] {
+		*a = ahead{}
+		return fold{}, false
+	}
+	if a.events, a.folds = a.events[1:], a.folds[1:]; len(a.events) == 0 {
+		*a = ahead{}
+	}
+	return f, true
 }

@@ -44,7 +44,7 @@ func (b *Inbox) Step(_ Now, in Envelope) Effects {
 		}
 	case Recorded:
 		if b.settling && m.Corr == b.corr {
-			b.answer(&messages.SubmitResponse{Settlement: m.End.Settlement}, &fx)
+			b.answer(&messages.SubmitResponse{Settlement: m.End.Settlement, Repeated: m.Again}, &fx)
 		}
 	case Refused:
 		if b.settling && m.Corr == b.corr {
@@ -55,11 +55,14 @@ func (b *Inbox) Step(_ Now, in Envelope) Effects {
 	case AdmitMarks:
 		b.checkAdmit(m, &fx)
 	case TurnEnded: // Q-111, and deviation D1: the reply is queued again
+		var freed []string
 		for id, turn := range sorted(b.marks) {
 			if m.Turn == 0 || turn == m.Turn {
 				delete(b.marks, id)
+				freed = append(freed, id)
 			}
 		}
+		b.ring(freed, &fx)
 	case Admitted:
 		for _, id := range m.IDs {
 			delete(b.marks, id)
@@ -70,6 +73,9 @@ func (b *Inbox) Step(_ Now, in Envelope) Effects {
 		b.await(m, &fx)
 	case DropAsker:
 		b.collectors = without(b.collectors, m.From)
+	default:
+		b.seen-- // not of its session
+		return fx
 	}
 	if !b.settling && len(b.marks) == 0 && len(b.collectors) == 0 {
 		fx.Up = append(fx.Up, PartIdle{Part: b.part, Seen: b.seen})

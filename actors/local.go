@@ -103,10 +103,11 @@ type (
 
 // From a session to whichever part asked it to record something.
 type (
-	// Recorded: it is durable.
+	// Recorded: it is durable. Again: it had been before.
 	Recorded struct {
-		Corr uint32
-		End  End
+		Corr  uint32
+		End   End
+		Again bool
 	}
 	// Refused: it was not recorded, and why.
 	Refused struct {

@@ -32,6 +32,7 @@ type Session struct {
 	admitted []admission    // by the latest turn
 
 	// Volatile.
+	ahead       ahead
 	parts       []waitPart
 	inbox       *inboxPart
 	incarnation uint32
@@ -94,9 +95,14 @@ func (s *Session) Lists() sessionlog.Lists { return s.fold.lists }
 
 // Apply folds one durable event.
 func (s *Session) Apply(ev sessionlog.Event) {
-	before := s.fold
-	s.fold = s.fold.with(ev)
+	before, foreseen := s.fold, false
+	if s.fold, foreseen = s.ahead.take(ev); !foreseen {
+		s.fold = before.with(ev)
+	}
 	s.lastTime = ev.Time
+	if ev.Seq < s.fold.inherited {
+		return
+	}
 	switch ev.Type {
 	case sessionlog.TypeRoot:
 		r, err := sessionlog.DecodeRoot(ev)

@@ -22,6 +22,19 @@ type asking struct {
 	plain bool
 }
 
+// failsFirst: the call's own failure is found before anybody looks at the
+// caller: what the tool checks (Q-024, Q-026, Q-061), and the empty list of a
+// blocking ask (Q-040), which a timed one only sees afterwards (Q-060).
+func (a *asking) failsFirst() bool {
+	switch {
+	case a.failure == nil, a.failure.Code == messages.NoProvider:
+		return false
+	case a.failure.Code == messages.EmptyQuestions:
+		return a.timeoutMS == 0
+	}
+	return true
+}
+
 // ask attaches a repeated attempt to what became of it, or opens a new wait.
 func (s *Session) ask(now Now, from Addr, req *messages.AskRequest) Effects {
 	for field, id := range map2("attempt", req.GetAttempt(), "call_id", CallID(req)) {
@@ -43,7 +56,7 @@ func (s *Session) ask(now Now, from Addr, req *messages.AskRequest) Effects {
 	}
 	a := s.checkArguments(from, req)
 	if err := s.checkMayAsk(a); err != nil {
-		if a.failure != nil && a.failure.Code != messages.NoProvider { // its checks come first (Q-024, Q-061)
+		if a.failsFirst() {
 			err = a.failure
 		}
 		return s.refuse(from, err)
@@ -66,6 +79,11 @@ func (s *Session) askAgain(now Now, from Addr, req *messages.AskRequest) (Effect
 		if r := s.results[i]; r.attempt == req.GetAttempt() && r.call == id {
 			if err := s.checkRoot(req.GetRoot()); err != nil {
 				return s.refuse(from, err), true
+			}
+			if r.res.IsError && r.res.Code == "" { // plain in the log, coded to callers (Q-026)
+				if a := s.checkArguments(from, req); a.plain {
+					return s.refuse(from, a.failure), true
+				}
 			}
 			return s.reply(from, s.resultMessage(r.res)), true
 		}
@@ -124,7 +142,10 @@ func (s *Session) checkMayAsk(a asking) *messages.Error {
 	if n := len(s.fold.openCalls()); n >= s.rules.OpenCallsMax {
 		return messages.Refuse(messages.TooLarge, "session %q has %d open question calls, the limit is %d", s.id, n, s.rules.OpenCallsMax)
 	}
-	if a.req.GetTurn() != 0 || s.fold.progress.TurnOpen() && !s.fold.synthetic() {
+	switch p := s.fold.progress; {
+	case a.req.GetTurn() != 0 && s.fold.synthetic(): // it ends with the calls it was opened for
+		return messages.Refuse(messages.TurnClosed, "turn %d of session %q belongs to calls that name no turn; wait for them, or end it", p.Turn(), s.id)
+	case a.req.GetTurn() != 0 || p.TurnOpen() && !s.fold.synthetic():
 		return s.checkStep(a.req.GetTurn(), a.req.GetStep())
 	}
 	return nil
@@ -164,18 +185,18 @@ func (s *Session) openCall(now Now, a asking) Effects {
 		Name      string `json:"name"`
 		Arguments string `json:"arguments"`
 	}{turn, step, a.callID, sessionlog.ToolName, a.req.GetArguments()}))
-	if a.failure != nil {
+	rec := sessionlog.WaitRecord{CallID: a.callID, Attempt: a.req.GetAttempt(), Synthetic: synthetic, Legacy: !a.timed}
+	if a.failure != nil { // the wait is made and discarded (Q-064), so that a repeated attempt finds its result
 		code := string(a.failure.Code)
 		if a.plain {
 			code = ""
 		}
-		b.add(errorResult(turn, step, a.callID, a.failure.Text, code, callSeq))
+		b.add(rec.Event(), errorResult(turn, step, a.callID, a.failure.Text, code, callSeq))
 		s.closeSynthetic(b, synthetic)
 		fx := b.effects()
 		fx.Replies = []Reply{{a.from, a.failure.Wire()}}
 		return fx
 	}
-	rec := sessionlog.WaitRecord{CallID: a.callID, Attempt: a.req.GetAttempt(), Synthetic: synthetic, Legacy: !a.timed}
 	if a.timeoutMS != 0 {
 		deadline := now.Wall + a.timeoutMS
 		rec.DeadlineMS = &deadline
@@ -212,11 +233,10 @@ func (s *Session) addAssistantMessage(b *batch, a asking) *messages.Error {
 	}
 	message := json.RawMessage(a.req.GetAssistantMessage())
 	if len(message) == 0 {
-		message = json.RawMessage(jsonText(map[string]any{
-			"id": fmt.Sprintf("assistant-%s-%d", a.callID, b.f.next), "role": "assistant",
-			"source":  map[string]any{"kind": "model", "provider": "parley", "model": "agent"},
-			"content": []any{map[string]any{"type": "tool-call", "id": a.callID, "name": sessionlog.ToolName, "arguments": a.req.GetArguments()}},
-		}))
+		message = json.RawMessage(fmt.Sprintf(
+			`{"id":%s,"role":"assistant","source":{"kind":"model","provider":"parley","model":"agent"},`+
+				`"content":[{"type":"tool-call","id":%s,"name":"`+sessionlog.ToolName+`","arguments":%s}]}`,
+			jsonText(fmt.Sprintf("assistant-%s-%d", a.callID, b.f.next)), jsonText(a.callID), jsonText(a.req.GetArguments())))
 	} else if has, err := sessionlog.HasToolCall(message, a.callID); err != nil || !has {
 		return messages.Refuse(messages.BadRequest, "assistant_message has no tool-call block %q: %s", a.callID, errText(err))
 	}

@@ -90,20 +90,19 @@ func checkSubmit(req *messages.SubmitRequest) *messages.Error {
 }
 
 // checkBatch holds Q-105 for an open call: in time as late, a batch names each
-// question exactly once. A legacy call may repeat an id, so there every
-// item must name a question and every question have an item.
+// question exactly once. A legacy call may repeat an id, which its
+// batch then repeats as often.
 func (s *Session) checkBatch(c call, answers []*messages.Answer) *messages.Error {
 	if !c.wait.legacy {
 		active, _ := s.fold.questions.Call(c.id)
 		return CheckComplete(active.IDs, answers)
 	}
-	if len(answers) != len(c.wait.ids) {
-		return badBatch(c.wait.ids, answers)
+	got := make([]string, len(answers))
+	for i, a := range answers {
+		got[i] = a.GetId()
 	}
-	for _, a := range answers {
-		if !slices.Contains(c.wait.ids, a.GetId()) {
-			return badBatch(c.wait.ids, answers)
-		}
+	if !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(c.wait.ids))) {
+		return badBatch(c.wait.ids, answers)
 	}
 	return nil
 }
@@ -203,10 +202,13 @@ func (s *Session) recordReply(now Now, m Record) Effects {
 	}
 	var fx Effects
 	if i, known := s.accepted[req.GetSubmissionId()]; known && s.settled[i].CallID == req.GetCallId() {
-		s.toInbox(&fx, Recorded{m.Corr, End{Settlement: settlement(s.settled[i])}}) // the same submission, twice in flight
+		s.toInbox(&fx, Recorded{Corr: m.Corr, End: End{Settlement: settlement(s.settled[i])}, Again: true}) // twice in flight
 		return fx
 	}
 	active, err := s.answerable(req.GetCallId())
+	if err == nil {
+		err = CheckComplete(active.IDs, req.GetAnswers()) // it may have been asked anew
+	}
 	if err == nil && s.queued() >= s.rules.QueueMax {
 		err = messages.Refuse(messages.TooLarge, "the inbox of session %q holds %d messages, the limit is %d", s.id, s.queued(), s.rules.QueueMax)
 	}
@@ -225,7 +227,7 @@ func (s *Session) recordReply(now Now, m Record) Effects {
 	b := s.batch(now)
 	b.add(splice.Event(), rec.Event())
 	fx = b.effects()
-	s.toInbox(&fx, Recorded{m.Corr, End{Settlement: settlement(rec)}})
+	s.toInbox(&fx, Recorded{Corr: m.Corr, End: End{Settlement: settlement(rec)}})
 	s.tellInbox(&fx, Inserted{[]string{msg.ID}})
 	return fx
 }

@@ -3,12 +3,15 @@
 //
 // It decides nothing a machine decides; it honours the order of effects as the
 // production shell does, and never appends, replies or fires out of that order.
-// Vectors and the machines' own tests stand on it.
+// Vectors and the machines' own tests stand on it. Do runs everything to its
+// end in the order of sending; Send and Deliver let a test choose the order of
+// what travels at the same time.
 package actorstest
 
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/parleyrun/parley/actors"
 	"github.com/parleyrun/parley/messages"
@@ -34,6 +37,14 @@ type Rig struct {
 	RefuseRecord func(actors.Record) *messages.Error
 	// Passivated is set once the session asked to be unloaded.
 	Passivated bool
+	// Choose, when set, picks the mailbox to be served next, of n that hold
+	// something. What one sender says to one receiver stays in order.
+	Choose func(n int) int
+	// Dies, when set, is asked after each append; true ends the process there,
+	// with the batch recorded and nobody told.
+	Dies func() bool
+	// Delivered, when set, is called after each input.
+	Delivered func()
 
 	parts  map[actors.PartID]actors.Machine
 	timers []timer
@@ -47,8 +58,17 @@ type timer struct {
 }
 
 type input struct {
+	lane string        // sender and receiver
 	part actors.PartID // zero: the session
 	env  actors.Envelope
+}
+
+func down(part actors.PartID, msg actors.Local) input {
+	return input{"down " + part.Name(), part, actors.Envelope{Msg: msg}}
+}
+
+func up(part actors.PartID, msg actors.Local) input {
+	return input{lane: "up " + part.Name(), env: actors.Envelope{Msg: msg}}
 }
 
 // DefaultRules are faithful to the source: no grace, the first expiry decides.
@@ -95,43 +115,61 @@ func (r *Rig) Append(ev sessionlog.Event) {
 // Do sends a message and returns what came back to its sender.
 func (r *Rig) Do(from actors.Addr, msg any) []messages.Message {
 	seen := len(r.Replies[from])
-	r.queue = append(r.queue, input{env: actors.Envelope{From: from, Msg: msg}})
+	r.Send(from, msg)
 	r.drain()
 	return r.Replies[from][seen:]
 }
 
+// Send puts a message into the session's mailbox.
+func (r *Rig) Send(from actors.Addr, msg any) {
+	r.queue = append(r.queue, input{lane: "from " + from.Key, env: actors.Envelope{From: from, Msg: msg}})
+}
+
 // ToParts hands a message to every part of a kind.
 func (r *Rig) ToParts(kind actors.PartKind, msg actors.Local) {
-	for id := range r.parts {
-		if id.Kind == kind {
-			r.queue = append(r.queue, input{id, actors.Envelope{Msg: msg}})
-		}
+	for _, id := range r.Live(kind) {
+		r.queue = append(r.queue, down(id, msg))
 	}
 	r.drain()
 }
 
 // Kill crashes the parts of a kind; the session hears of it as from the shell.
 func (r *Rig) Kill(kind actors.PartKind) {
-	for id := range r.parts {
-		if id.Kind == kind {
-			delete(r.parts, id)
-			r.timers = slices.DeleteFunc(r.timers, func(t timer) bool { return t.part == id })
-			r.queue = append(r.queue, input{env: actors.Envelope{Msg: actors.PartDied{Part: id}}})
-		}
+	for _, id := range r.Live(kind) {
+		r.Crash(id)
 	}
 	r.drain()
 }
 
-// Parts counts the live parts of a kind.
-func (r *Rig) Parts(kind actors.PartKind) int {
-	n := 0
+// Crash ends one part and what was on its way to it. The word of its death is
+// on its way to the session, and may overtake what the part said before.
+func (r *Rig) Crash(id actors.PartID) {
+	if _, live := r.parts[id]; live {
+		r.drop(id)
+		r.queue = append(r.queue, input{lane: "death of " + id.Name(), env: actors.Envelope{Msg: actors.PartDied{Part: id}}})
+	}
+}
+
+func (r *Rig) drop(id actors.PartID) {
+	delete(r.parts, id)
+	r.timers = slices.DeleteFunc(r.timers, func(t timer) bool { return t.part == id })
+	r.queue = slices.DeleteFunc(r.queue, func(in input) bool { return in.part == id })
+}
+
+// Live returns the parts of a kind that are alive, by name.
+func (r *Rig) Live(kind actors.PartKind) []actors.PartID {
+	var ids []actors.PartID
 	for id := range r.parts {
 		if id.Kind == kind {
-			n++
+			ids = append(ids, id)
 		}
 	}
-	return n
+	slices.SortFunc(ids, func(a, b actors.PartID) int { return strings.Compare(a.Name(), b.Name()) })
+	return ids
 }
+
+// Parts counts the live parts of a kind.
+func (r *Rig) Parts(kind actors.PartKind) int { return len(r.Live(kind)) }
 
 // Timers counts the running timers of parts.
 func (r *Rig) Timers() int {
@@ -158,11 +196,27 @@ func (r *Rig) Advance(ms int64) {
 			r.Now.Mono += step
 			r.Now.Wall += step
 		}
-		r.queue = append(r.queue, input{t.part, actors.Envelope{Msg: t.fired}})
+		r.fire(t)
 		r.drain()
 	}
 	r.Now.Wall += end - r.Now.Mono
 	r.Now.Mono = end
+}
+
+// Tick moves both clocks and puts what falls due into the mailboxes.
+func (r *Rig) Tick(ms int64) {
+	r.Now.Wall, r.Now.Mono = r.Now.Wall+ms, r.Now.Mono+ms
+	for i := r.nextTimer(r.Now.Mono); i >= 0; i = r.nextTimer(r.Now.Mono) {
+		t := r.timers[i]
+		r.timers = slices.Delete(r.timers, i, i+1)
+		r.fire(t)
+	}
+}
+
+func (r *Rig) fire(t timer) {
+	in := down(t.part, t.fired)
+	in.lane = "timer of " + t.part.Name()
+	r.queue = append(r.queue, in)
 }
 
 // Jump moves the wall clock only.
@@ -179,27 +233,56 @@ func (r *Rig) nextTimer(end int64) int {
 }
 
 func (r *Rig) drain() {
-	for len(r.queue) > 0 {
-		in := r.queue[0]
-		r.queue = r.queue[1:]
-		if in.part == (actors.PartID{}) {
-			r.toSession(in.env)
-			continue
-		}
-		m, live := r.parts[in.part]
-		if _, stops := in.env.Msg.(stop); stops {
-			delete(r.parts, in.part)
-			r.timers = slices.DeleteFunc(r.timers, func(t timer) bool { return t.part == in.part })
-		} else if live {
-			r.run(in.part, m.Step(r.Now, in.env))
+	for r.Deliver() {
+	}
+}
+
+// Waiting counts what is in the mailboxes.
+func (r *Rig) Waiting() int { return len(r.queue) }
+
+// Deliver serves one mailbox; false when all are empty.
+func (r *Rig) Deliver() bool {
+	if len(r.queue) == 0 {
+		return false
+	}
+	i := r.pick()
+	in := r.queue[i]
+	r.queue = slices.Delete(r.queue, i, i+1)
+	m, live := r.parts[in.part]
+	switch _, stops := in.env.Msg.(stop); {
+	case in.part == actors.PartID{}:
+		r.toSession(in.env)
+	case stops:
+		r.drop(in.part)
+	case live:
+		r.run(in.part, m.Step(r.Now, in.env))
+	}
+	if r.Delivered != nil {
+		r.Delivered()
+	}
+	return true
+}
+
+// pick returns the index of an input that is the first of its lane.
+func (r *Rig) pick() int {
+	if r.Choose == nil {
+		return 0
+	}
+	var heads []int
+	seen := map[string]bool{}
+	for i, in := range r.queue {
+		if !seen[in.lane] {
+			seen[in.lane] = true
+			heads = append(heads, i)
 		}
 	}
+	return heads[r.Choose(len(heads))]
 }
 
 func (r *Rig) toSession(env actors.Envelope) {
 	if rec, ok := env.Msg.(actors.Record); ok && r.RefuseRecord != nil {
 		if err := r.RefuseRecord(rec); err != nil {
-			r.queue = append(r.queue, input{rec.Part, actors.Envelope{Msg: actors.Refused{Corr: rec.Corr, Err: err}}})
+			r.queue = append(r.queue, down(rec.Part, actors.Refused{Corr: rec.Corr, Err: err}))
 			return
 		}
 	}
@@ -218,6 +301,10 @@ func (r *Rig) toSession(env actors.Envelope) {
 				r.Rows[c.Row.CallID] = c.Row
 			}
 		}
+		if r.Dies != nil && r.Dies() {
+			r.Restart()
+			return
+		}
 	} else if fx.Proof {
 		r.Proofs++
 	}
@@ -229,8 +316,8 @@ func (r *Rig) run(self actors.PartID, fx actors.Effects) {
 	for _, rep := range fx.Replies {
 		r.Replies[rep.To] = append(r.Replies[rep.To], rep.Msg)
 	}
-	for _, up := range fx.Up {
-		r.queue = append(r.queue, input{env: actors.Envelope{Msg: up}})
+	for _, msg := range fx.Up {
+		r.queue = append(r.queue, up(self, msg))
 	}
 	for _, p := range fx.Parts {
 		switch {
@@ -238,9 +325,9 @@ func (r *Rig) run(self actors.PartID, fx actors.Effects) {
 			r.parts[p.Part] = p.Seed
 			r.run(p.Part, p.Seed.Resume(r.Now))
 		case p.Stop:
-			r.queue = append(r.queue, input{p.Part, actors.Envelope{Msg: stop{}}})
+			r.queue = append(r.queue, input{"down " + p.Part.Name(), p.Part, actors.Envelope{Msg: stop{}}})
 		default:
-			r.queue = append(r.queue, input{p.Part, actors.Envelope{Msg: p.Msg}})
+			r.queue = append(r.queue, down(p.Part, p.Msg))
 		}
 	}
 	for _, s := range fx.Sends {
