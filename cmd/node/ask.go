@@ -202,13 +202,14 @@ func (c *cli) readArguments(a asking, req *messages.AskRequest) error {
 	if !json.Valid(text) {
 		return refuse(messages.InvalidArgs, `send {"questions": [{"id": "q1", "question": "Ship it?"}]}`, "stdin is not JSON")
 	}
-	var asked struct{ Questions []struct{ ID *string } }
+	var asked struct{ Questions []struct{ ID any } }
 	_ = json.Unmarshal(text, &asked) // whatever else is wrong with it is for the node to say
 	for i, q := range asked.Questions {
-		if q.ID == nil {
+		id, ok := q.ID.(string)
+		if !ok {
 			continue
 		}
-		if err := checkIDs(fmt.Sprintf("questions[%d].id", i), *q.ID); err != nil {
+		if err := checkIDs(fmt.Sprintf("questions[%d].id", i), id); err != nil {
 			return err
 		}
 	}
@@ -267,6 +268,7 @@ func (c *cli) await(ctx context.Context, node *client, req *messages.AskRequest)
 			if lost == 0 {
 				c.notef("the node does not answer; trying again with the same attempt\n")
 			}
+			req.HoldMs = 1
 			if lost++; !pause(ctx, lost) {
 				return nil, err
 			}

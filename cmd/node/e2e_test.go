@@ -258,6 +258,7 @@ func TestAskOutlivesTheNode(t *testing.T) {
 		n.stop(signal)
 		ask.await(ask.err, "the node does not answer")
 		n.serve(t)
+		ask.await(ask.err, "the node is back")
 	}
 	watch := start(t, n.env, "questions", "--watch", "--json")
 	watch.await(watch.out, `"callId":"q-1","state":"open"`)

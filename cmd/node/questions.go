@@ -108,8 +108,8 @@ func (c *cli) table(w io.Writer, rows []*messages.QuestionRow) {
 		if t := row.GetTrouble(); t != nil {
 			c.block(w, "  ! ", t.GetText()+" ("+t.GetCode()+")")
 		}
-		// A continued call was settled as pending; its state has said so.
-		if s := row.GetSettlement(); s != nil && row.GetState() != "continued" {
+		// That a continued call ended as pending is what its state says; that a reply was withdrawn is news.
+		if s := row.GetSettlement(); s != nil && s.GetOutcome() != "pending" {
 			c.block(w, "  = ", settledWords(s))
 		}
 		for _, a := range row.GetAnswers() {
@@ -161,7 +161,7 @@ func leftOf(row *messages.QuestionRow) string {
 }
 
 func settledWords(s *messages.Settlement) string {
-	words := s.GetOutcome()
+	words := strings.ReplaceAll(s.GetOutcome(), "_", " ")
 	if s.GetBy() != "" {
 		words += " by " + s.GetBy()
 	}
@@ -267,7 +267,8 @@ func (c *cli) change(row *messages.QuestionRow, cursor int64) error {
 	c.printf("%s\n", line)
 	if row.GetState() == "open" || row.GetState() == "continued" {
 		c.ask(c.out, itemsOf(row.GetQuestions()))
-	} else if s := row.GetSettlement(); s != nil {
+	}
+	if s := row.GetSettlement(); s != nil && s.GetOutcome() != "pending" {
 		c.block(c.out, "  = ", settledWords(s))
 	}
 	return nil
