@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/parleyrun/parley/gateway"
 	"github.com/parleyrun/parley/messages"
 	"github.com/parleyrun/parley/sessionlog"
@@ -175,7 +177,9 @@ func (l *listener) send() {
 	l.tries++
 	try := l.tries
 	req := l.req
-	if req == nil {
+	if req != nil {
+		req = proto.Clone(req).(*messages.AskRequest) // an earlier try may still lie in a mailbox
+	} else {
 		req = &messages.AskRequest{Session: l.agent.session, Root: l.agent.root, Attempt: l.attempt, CallId: l.callID, Resume: true}
 	}
 	req.AnswererPresent = l.agent.node.presence.anybody(l.agent.session)

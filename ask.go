@@ -3,6 +3,7 @@ package parley
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -217,7 +218,12 @@ func waitingOf(r *messages.AskResponse) Waiting {
 func fromWire(in []*messages.Answer) []Answer {
 	out := make([]Answer, 0, len(in))
 	for _, a := range in {
-		out = append(out, Answer{ID: a.GetId(), Selected: a.GetSelected(), Custom: a.Custom})
+		item := Answer{ID: a.GetId(), Selected: slices.Clone(a.GetSelected())} // the message is shared between askers
+		if a.Custom != nil {
+			custom := a.GetCustom()
+			item.Custom = &custom
+		}
+		out = append(out, item)
 	}
 	return out
 }

@@ -2,10 +2,21 @@ package parley
 
 import (
 	"github.com/parleyrun/parley/journal"
-	"github.com/parleyrun/parley/messages"
+	"github.com/parleyrun/parley/journal/memory"
+	"github.com/parleyrun/parley/journal/sqlite"
 )
 
-// openFile opens the SQLite journal.
-func openFile(path string) (journal.Journal, error) {
-	return nil, messages.Refuse(messages.JournalIO, "%s: file journals are not wired yet", path)
+// openJournal opens what the configuration names.
+func openJournal(cfg Config) (journal.Journal, error) {
+	switch {
+	case cfg.Journal != nil:
+		return cfg.Journal, nil
+	case cfg.Memory:
+		return memory.New(nil), nil
+	}
+	j, err := sqlite.Open(cfg.Path)
+	if err != nil {
+		return nil, err // not j: a nil *sqlite.Journal would be no nil Journal
+	}
+	return j, nil
 }

@@ -7,10 +7,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/parleyrun/parley/actors"
 	"github.com/parleyrun/parley/gateway"
 	"github.com/parleyrun/parley/journal"
-	"github.com/parleyrun/parley/journal/memory"
 	"github.com/parleyrun/parley/messages"
 	"github.com/parleyrun/parley/query"
 	"github.com/parleyrun/parley/supervisor"
@@ -62,16 +63,6 @@ func Open(cfg Config) (*Node, error) {
 		return nil, errors.Join(err, n.closeJournal())
 	}
 	return n, nil
-}
-
-func openJournal(cfg Config) (journal.Journal, error) {
-	switch {
-	case cfg.Journal != nil:
-		return cfg.Journal, nil
-	case cfg.Memory:
-		return memory.New(nil), nil
-	}
-	return openFile(cfg.Path)
 }
 
 // Close stops the node. Nothing is settled by it: open questions stay open in
@@ -277,7 +268,8 @@ func do[R messages.Reply](ctx context.Context, n *Node, cmd messages.Command) (R
 		return none, err
 	}
 	for pause := retryFirst; ; pause = min(2*pause, retryMax) {
-		reply, err := n.request(ctx, cmd)
+		// Each try has a message of its own: one that failed may still lie in a mailbox.
+		reply, err := n.request(ctx, proto.Clone(cmd).(messages.Command))
 		if err == nil {
 			r, ok := reply.(R)
 			if !ok {

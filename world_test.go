@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -14,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/parleyrun/parley"
-	"github.com/parleyrun/parley/journal/memory"
 	"github.com/parleyrun/parley/messages"
 	"github.com/parleyrun/parley/messages/messagesconnect"
 )
@@ -35,7 +35,7 @@ type world struct {
 // newWorld starts a node on a file of its own.
 func newWorld(t *testing.T, change ...func(*parley.Config)) *world {
 	t.Helper()
-	cfg := parley.Config{Journal: memory.New(nil), Logger: testLog(t)}
+	cfg := parley.Config{Path: filepath.Join(t.TempDir(), "parley.db"), Logger: testLog(t)}
 	for _, c := range change {
 		c(&cfg)
 	}
