@@ -105,7 +105,8 @@ type Reader interface {
 
 	// Changes returns the index changes recorded after a position, in commit
 	// order, those of at most limit batches, and the position to go on from.
-	// The changes of a deleted session are its removals alone. A position the
+	// The changes of a deleted session are the removals of every row it had,
+	// all at the position of its deletion. A position the
 	// journal has not reached is messages.BadRequest: the view was built from
 	// another journal and must be built anew.
 	Changes(ctx context.Context, after Position, limit int) ([]Change, Position, error)

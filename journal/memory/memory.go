@@ -125,9 +125,8 @@ func (j *Journal) record(b journal.Batch) *session {
 	changes := slices.Clone(b.Index)
 	switch {
 	case b.Delete:
-		changes = s.removals()
+		changes = j.forget(b.Session)
 		*s = session{epoch: s.epoch}
-		j.forget(b.Session)
 	case b.Header != nil:
 		header := *b.Header
 		s.epoch, s.header, s.rows = s.epoch+1, &header, map[string]row{}
@@ -146,18 +145,25 @@ func (j *Journal) record(b journal.Batch) *session {
 	return s
 }
 
-// removals are the changes that empty the session's index.
-func (s *session) removals() []sessionlog.RowChange {
+// forget drops the recorded changes of a session that is being deleted, and
+// returns the removal of every row it ever had: a view may have read that a row
+// was put, and not yet that it was removed.
+func (j *Journal) forget(id string) []sessionlog.RowChange {
+	calls := map[string]bool{}
+	j.changed = slices.DeleteFunc(j.changed, func(c changedAt) bool {
+		if c.session != id {
+			return false
+		}
+		for _, ch := range c.changes {
+			calls[ch.Row.CallID] = true
+		}
+		return true
+	})
 	var out []sessionlog.RowChange
-	for _, call := range slices.Sorted(maps.Keys(s.rows)) {
-		out = append(out, sessionlog.RowChange{Row: s.rows[call].Row, Remove: true})
+	for _, call := range slices.Sorted(maps.Keys(calls)) {
+		out = append(out, sessionlog.RowChange{Row: sessionlog.Row{CallID: call}, Remove: true})
 	}
 	return out
-}
-
-// forget drops the recorded changes of a deleted session.
-func (j *Journal) forget(id string) {
-	j.changed = slices.DeleteFunc(j.changed, func(c changedAt) bool { return c.session == id })
 }
 
 // live returns a session that exists, or nil.

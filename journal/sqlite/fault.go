@@ -1,0 +1,57 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"syscall"
+
+	sqlite3 "github.com/ncruces/go-sqlite3"
+
+	"github.com/parleyrun/parley/messages"
+)
+
+// fault turns an error of SQLite or of the file system into the one the caller
+// can act on. doing says what was being done to the file, as in "writing it".
+func fault(path, doing string, err error) error {
+	var known *messages.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &known):
+		return known
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	}
+	return messages.Refuse(faultCode(err), "the journal %s failed while %s: %v", path, doing, err)
+}
+
+func faultCode(err error) messages.Code {
+	switch {
+	case errors.Is(err, sqlite3.FULL),
+		// A quota or a limit of file size is a full disk to whoever meets it.
+		errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EFBIG):
+		return messages.JournalFull
+	case errors.Is(err, sqlite3.READONLY), errors.Is(err, sqlite3.PERM),
+		errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return messages.JournalReadOnly
+	case errors.Is(err, sqlite3.CORRUPT), errors.Is(err, sqlite3.NOTADB):
+		return messages.JournalCorrupt
+	case errors.Is(err, sqlite3.BUSY), errors.Is(err, sqlite3.LOCKED):
+		return messages.JournalLocked
+	}
+	return messages.JournalIO
+}
+
+// interrupted gives the context's own error for what SQLite broke off because
+// of it, and a fault for anything else.
+func interrupted(ctx context.Context, path, doing string, err error) error {
+	if err != nil && ctx.Err() != nil && errors.Is(err, sqlite3.INTERRUPT) {
+		return ctx.Err()
+	}
+	return fault(path, doing, err)
+}
+
+func errClosed(path string) error {
+	return messages.Refuse(messages.Unavailable, "the journal %s is closed", path)
+}

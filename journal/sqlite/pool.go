@@ -1,0 +1,137 @@
+package sqlite
+
+import (
+	"context"
+	"sync"
+)
+
+// pool holds the connections that read. In WAL mode they see the file as of
+// their transaction's start and wait for nobody.
+type pool struct {
+	path  string
+	vfs   string
+	slots chan *conn    // readersMax of them; nil: not dialled yet
+	stop  chan struct{} // closed by close
+}
+
+func newPool(path, vfs string) *pool {
+	p := &pool{path: path, vfs: vfs, slots: make(chan *conn, readersMax), stop: make(chan struct{})}
+	for range readersMax {
+		p.slots <- nil
+	}
+	return p
+}
+
+func (p *pool) isClosed() bool {
+	select {
+	case <-p.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// do runs read with a connection that is interrupted when ctx is done.
+func (p *pool) do(ctx context.Context, doing string, read func(*conn) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if p.isClosed() {
+		return errClosed(p.path)
+	}
+	var c *conn
+	select {
+	case c = <-p.slots:
+	case <-p.stop:
+		return errClosed(p.path)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { p.slots <- c }()
+	if c == nil {
+		var err error
+		if c, err = dial(p.path, p.vfs, readerCacheKiB); err != nil {
+			return err
+		}
+		if err = c.Exec("PRAGMA query_only = ON"); err != nil {
+			c.close()
+			c = nil
+			return fault(p.path, doing, err)
+		}
+	}
+	c.SetInterrupt(ctx)
+	err := read(c)
+	c.SetInterrupt(context.Background())
+	if !c.GetAutocommit() {
+		if e := c.query("ROLLBACK", nil); e != nil {
+			c.close()
+			c = nil // a connection that cannot even end its transaction is not used again
+		}
+	}
+	return interrupted(ctx, p.path, doing, err)
+}
+
+// begin fixes what the connection sees until do returns.
+func (c *conn) begin() error {
+	if err := c.query("BEGIN", nil); err != nil {
+		return err
+	}
+	_, _, err := c.number("SELECT pos FROM floor") // BEGIN alone fixes nothing
+	return err
+}
+
+// close waits for the reads under way and closes every connection.
+func (p *pool) close() {
+	close(p.stop)
+	for range readersMax {
+		if c := <-p.slots; c != nil {
+			c.close()
+		}
+	}
+}
+
+// openers read the logs of sessions whose epoch has been taken. Few read at a
+// time, however many sessions a restart opens at once.
+type openers struct {
+	j       *Journal
+	mu      sync.Mutex
+	idle    sync.Cond
+	waiting []*request
+	running int
+}
+
+func (o *openers) run(r *request) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.waiting = append(o.waiting, r)
+	if o.running < openersMax {
+		o.running++
+		go o.work()
+	}
+}
+
+func (o *openers) work() {
+	for {
+		o.mu.Lock()
+		if len(o.waiting) == 0 {
+			o.running--
+			o.idle.Broadcast()
+			o.mu.Unlock()
+			return
+		}
+		r := o.waiting[0]
+		o.waiting[0] = nil
+		o.waiting = o.waiting[1:]
+		o.mu.Unlock()
+		opened, err := o.j.readOpened(r)
+		o.j.callbacks.Run(func() { r.opened(opened, err) })
+	}
+}
+
+func (o *openers) wait() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for o.running > 0 {
+		o.idle.Wait()
+	}
+}
