@@ -133,6 +133,8 @@ func cells(text string) int {
 	n := 0
 	for _, r := range text {
 		switch {
+		case r < 0x300: // Latin, and by far the most
+			n++
 		case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
 		case unicode.In(r, unicode.Han, unicode.Hangul, unicode.Hiragana, unicode.Katakana),
 			r >= 0x3000 && r <= 0x303E, r >= 0xFF01 && r <= 0xFF60, r >= 0xFFE0 && r <= 0xFFE6, r >= 0x1F300 && r <= 0x1FAFF:
@@ -154,7 +156,7 @@ func wrap(text string, width int) []string {
 	for paragraph := range strings.SplitSeq(clean(text), "\n") {
 		line := ""
 		for word := range strings.FieldsSeq(paragraph) {
-			for cells(word) > width { // an id, or a language without spaces
+			for fitting(word, width) != word { // an id, or a language without spaces; a long one must not cost its square
 				head := fitting(word, width-cells(line)-len(gap(line)))
 				if head == "" {
 					lines, line = append(lines, line), ""

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/parleyrun/parley/messages"
 	"github.com/parleyrun/parley/messages/messagesconnect"
@@ -95,6 +96,17 @@ func FuzzScreen(f *testing.F) {
 			t.Errorf("wrapping %q lost something: %q", letters, got)
 		}
 	})
+}
+
+// A text of the greatest length, in one word, is wrapped in no time.
+func TestWrapIsLinear(t *testing.T) {
+	began := time.Now()
+	if n := len(wrap(strings.Repeat("x", messages.MessageBytesMax), 80)); n != 13108 {
+		t.Errorf("%d lines", n)
+	}
+	if took := time.Since(began); took > 5*time.Second { // its square would take an hour
+		t.Errorf("took %v", took)
+	}
 }
 
 func TestSpans(t *testing.T) {
