@@ -16,9 +16,9 @@ type hold struct {
 	session, call string
 	claim         *supervisor.Claim
 	events        chan messages.Message // a frame, and one end
-	leave         func()
 
 	mu    sync.Mutex
+	leave func() // gives its seat among the answerers back
 	ended bool
 }
 
@@ -28,13 +28,13 @@ type holds struct {
 	byName map[string]*hold
 }
 
-func (h *holds) put(o *hold) {
+func (h *holds) put(name string, o *hold) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.byName == nil {
 		h.byName = map[string]*hold{}
 	}
-	h.byName[o.Name()] = o
+	h.byName[name] = o
 }
 
 func (h *holds) drop(name string) {
@@ -49,15 +49,18 @@ func (h *holds) get(name string) *hold {
 	return h.byName[name]
 }
 
-// openHold opens a claim. The sink below hears what becomes of it, perhaps
-// before this function has returned.
+// openHold opens a claim. Its end may come before this function returns: then
+// it never was anybody who could answer.
 func (n *Node) openHold(session, call, client string) *hold {
 	h := &hold{node: n, session: session, call: call, events: make(chan messages.Message, 2)}
-	h.mu.Lock() // the sink waits until the hold is complete
-	h.claim = n.sys.OpenClaim(session, call, sink{h})
-	h.leave = n.presence.take(seat{session: session, client: client, claim: h.claim.ID()})
-	n.holds.put(h)
-	h.mu.Unlock()
+	claim := n.sys.OpenClaim(session, call, sink{h})
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.claim = claim
+	if !h.ended {
+		h.leave = n.presence.take(seat{session: session, client: client, claim: claim.ID()})
+		n.holds.put(claim.ID(), h)
+	}
 	return h
 }
 
@@ -88,14 +91,16 @@ func (s sink) End(reason string, retryable bool) {
 // end closes the hold once, for whichever reason comes first.
 func (h *hold) end(end *messages.ClaimEnd, then func()) {
 	h.mu.Lock()
-	was := h.ended
+	was, leave := h.ended, h.leave
 	h.ended = true
 	h.mu.Unlock()
 	if was {
 		return
 	}
-	h.leave()
-	h.node.holds.drop(h.Name())
+	if leave != nil {
+		leave()
+		h.node.holds.drop(h.Name())
+	}
 	h.events <- end // there is room: a frame and this
 	if then != nil {
 		then()

@@ -48,8 +48,8 @@ const (
 // Config is what a node is made of. One of Path, Memory and Journal is needed;
 // every other zero value is a sensible default.
 type Config struct {
-	// Path is the SQLite file that holds everything. It is created when it does
-	// not exist; its folder must.
+	// Path is the SQLite file that holds everything. It is created, with its
+	// folder, when it does not exist. One node at a time has it open.
 	Path string
 	// Memory keeps everything in memory, for tests and trials: nothing
 	// outlives the node.
