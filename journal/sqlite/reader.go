@@ -157,9 +157,11 @@ func (j *Journal) Sessions(ctx context.Context, after string, limit int) (out []
 	})
 	j.tail.mu.RLock()
 	defer j.tail.mu.RUnlock()
+	// The tail goes before the table even where it is behind: the table may show
+	// an epoch whose commit is not published yet, and which Read would not show.
 	for i := range out {
 		if s := j.tail.sessions[out[i].Session]; s != nil && s.live() {
-			out[i].Events, out[i].Epoch = max(out[i].Events, s.next), max(out[i].Epoch, s.epoch)
+			out[i].Events, out[i].Epoch = s.next, s.epoch
 		}
 	}
 	return out, err
