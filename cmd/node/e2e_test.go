@@ -21,13 +21,12 @@ import (
 // patienceMax is how long a test waits for a line before it gives up.
 const patienceMax = 30 * time.Second
 
+// binaryDir is where the built command is; it is removed when the tests end.
+var binaryDir string
+
 // binary builds parley once, for all tests that run it as a process.
 var binary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "parley")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "parley")
+	path := filepath.Join(binaryDir, "parley")
 	out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
@@ -36,10 +35,13 @@ var binary = sync.OnceValues(func() (string, error) {
 })
 
 func TestMain(m *testing.M) {
-	code := m.Run()
-	if path, err := binary(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(path))
+	dir, err := os.MkdirTemp("", "parley")
+	if err != nil {
+		panic(err)
 	}
+	binaryDir = dir
+	code := m.Run()
+	_ = os.RemoveAll(dir)
 	os.Exit(code)
 }
 
@@ -204,6 +206,9 @@ func TestAnswerInTime(t *testing.T) {
 	}
 	if r := n.run(t, "answer", "demo", "q-1", "--option", "No"); r.exit != 23 || !strings.Contains(r.err, "ada answered first") {
 		t.Errorf("%+v", r)
+	}
+	if err := n.cmd.Process.Signal(os.Interrupt); err != nil { // twice, as wrappers do
+		t.Fatal(err)
 	}
 	n.stop(syscall.SIGTERM).want(t, 0, "", "")
 }

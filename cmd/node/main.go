@@ -11,10 +11,14 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
+
+const secondSignalAfter = time.Second
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	// A later signal ends the process at once. Not one that comes with the first: wrappers often deliver it twice.
+	context.AfterFunc(ctx, func() { time.AfterFunc(secondSignalAfter, stop) })
 	os.Exit(run(ctx, os.Args[1:], newCLI()))
 }
