@@ -31,9 +31,10 @@ func (c *cli) askCommand() *cobra.Command {
 		Short: "Ask a question and wait for its answer",
 		Long: `Ask a question and wait in the foreground for its answer.
 
-The answer is printed, one value per line. When nobody answers in time the
-call is pending (exit status 75): it is no answer and no permission, and the
-question stays open. A later answer waits in the session's inbox.
+The answer is printed, one value per line; nothing else goes to stdout. When
+nobody answers in time the call is pending (exit status 75): it is no answer
+and no permission, and the question stays open. A later answer waits in the
+session's inbox.
 
 A node that restarts does not end the wait: the same attempt is sent again.
 
@@ -316,10 +317,11 @@ func (c *cli) printPending(req *messages.AskRequest, res *messages.AskResponse) 
 		return c.printJSON(askJSON{Outcome: "pending", Session: req.Session, CallID: req.CallId, Attempt: req.Attempt,
 			Message: res.GetPending().GetMessage(), Collect: c.collect(req.Session), Result: res.GetResult()})
 	}
-	c.printf("pending: nobody answered in time; this is not an answer and not permission\n")
-	c.printf("  session  %s\n  call     %s\n", req.Session, req.CallId)
-	c.printf("The question stays open. A late answer is queued for this session; collect it with\n")
-	c.printf("  %s\n", c.collect(req.Session))
+	// On stderr: a script that looks only at stdout must not find something there that could be taken for an answer.
+	c.notef("pending: nobody answered in time; this is not an answer and not permission\n")
+	c.notef("  session  %s\n  call     %s\n", req.Session, req.CallId)
+	c.notef("The question stays open. A late answer is queued for this session; collect it with\n")
+	c.notef("  %s\n", c.collect(req.Session))
 	return nil
 }
 

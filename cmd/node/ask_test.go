@@ -68,12 +68,14 @@ func TestAskRepeatsTheSameAttempt(t *testing.T) {
 		return &messages.AskResponse{Outcome: &messages.AskResponse_Pending{Pending: &messages.Pending{Message: "still open"}}, Result: `{"pending":true}`}, nil
 	})
 	r := runCLI(t, f.url, "", "ask", "Ship it?", "--session", "demo")
-	r.want(t, 75, `pending: nobody answered in time; this is not an answer and not permission
+	r.want(t, 75, "", `asked in session demo, call q-7k2m9x4a; waiting 1m00s
+the node does not answer; trying again with the same attempt
+pending: nobody answered in time; this is not an answer and not permission
   session  demo
   call     q-7k2m9x4a
 The question stays open. A late answer is queued for this session; collect it with
   parley inbox demo --admit --wait
-`, "asked in session demo, call q-7k2m9x4a; waiting 1m00s\nthe node does not answer; trying again with the same attempt\n")
+`)
 	if calls.Load() != 4 || len(attempts) != 1 {
 		t.Errorf("%d calls, attempts %v", calls.Load(), attempts)
 	}

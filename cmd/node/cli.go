@@ -120,6 +120,8 @@ Without a verb, parley serves a node.`,
 		PersistentPreRunE:          func(cmd *cobra.Command, _ []string) error { return c.fromEnvironment(cmd.Flags()) },
 		RunE:                       func(cmd *cobra.Command, _ []string) error { return c.serve(cmd.Context(), s) },
 	}
+	root.Version = thisVersion().Version
+	root.SetVersionTemplate("parley {{.Version}}\n")
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages", "Flags.FlagUsagesWrapped 80"))
 	flags := root.PersistentFlags()
 	flags.SortFlags = false
