@@ -66,7 +66,7 @@ type Page struct {
 
 // Questions lists question calls.
 func (n *Node) Questions(ctx context.Context, f Filter) (Page, error) {
-	req := &messages.ListQuestionsRequest{Session: f.Session, Settled: f.Settled, Limit: int32(min(max(f.Limit, -1), messages.PageMax+1)), After: f.After}
+	req := &messages.ListQuestionsRequest{Session: f.Session, Settled: f.Settled, Limit: pageSize(f.Limit), After: f.After}
 	if err := gateway.Check(req); err != nil {
 		return Page{}, err
 	}
@@ -81,6 +81,39 @@ func (n *Node) Question(ctx context.Context, session, callID string) (*Row, erro
 	}
 	return n.views.Question(ctx, session, callID)
 }
+
+// Session tells of one session, its agent included. NOT_FOUND: there is none.
+func (n *Node) Session(ctx context.Context, session string) (*messages.SessionRow, error) {
+	if err := gateway.Check(&messages.GetSessionRequest{Session: session}); err != nil {
+		return nil, err
+	}
+	return n.views.Session(ctx, session)
+}
+
+// Sessions lists sessions by id, after the given one. limit 0 is the largest
+// page; next is empty on the last one.
+func (n *Node) Sessions(ctx context.Context, after string, limit int) (rows []*messages.SessionRow, next string, err error) {
+	req := &messages.ListSessionsRequest{After: after, Limit: pageSize(limit)}
+	if err := gateway.Check(req); err != nil {
+		return nil, "", err
+	}
+	r, err := n.views.Sessions(ctx, req)
+	return r.GetSessions(), r.GetNext(), err
+}
+
+// Log returns records of a session's log as they stand there, one JSON text
+// each, from a sequence number on. next is -1 when there are no more now.
+func (n *Node) Log(ctx context.Context, session string, from int64, limit int) (header string, events []string, next int64, err error) {
+	req := &messages.ReadLogRequest{Session: session, FromSeq: from, Limit: pageSize(limit)}
+	if err := gateway.Check(req); err != nil {
+		return "", nil, 0, err
+	}
+	r, err := n.views.Log(ctx, req)
+	return r.GetHeader(), r.GetEvents(), r.GetNextSeq(), err
+}
+
+// pageSize keeps what is out of range out of range.
+func pageSize(limit int) int32 { return int32(min(max(limit, -1), messages.PageMax+1)) }
 
 // Change is one frame of a watch.
 type Change struct {

@@ -3,6 +3,7 @@ package parley_test
 import (
 	"context"
 	"fmt"
+	"net/http/httptest"
 	"path/filepath"
 	"runtime"
 	"sync/atomic"
@@ -136,12 +137,12 @@ func TestAContextEndsTheListeningOnly(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled, "a context that has ended asks nothing")
 }
 
-// Askers are values in a map: ten thousand that wait need no goroutine each.
+// Askers are values in a map: any number that wait need no goroutine each.
 func TestAskersNeedNoGoroutines(t *testing.T) {
 	node, err := parley.Open(parley.Config{Memory: true, Logger: quiet, OpenCallsMax: 1000})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, node.Close(context.Background())) }()
-	const sessions, calls = 40, 50
+	const sessions, calls = 12, 50
 	before := runtime.NumGoroutine()
 	waiting := make(chan bool, sessions*calls)
 	var ended atomic.Int64
@@ -308,6 +309,42 @@ func TestABackupIsAJournal(t *testing.T) {
 	row, err := node.Question(t.Context(), "s", "c")
 	require.NoError(t, err)
 	assert.Equal(t, "open", row.GetState())
+}
+
+// A program that has a server of its own mounts the doors, and reads as it likes.
+func TestAHandlerInAServerOfItsOwn(t *testing.T) {
+	t.Parallel()
+	node, err := parley.Open(parley.Config{Memory: true, Logger: quiet})
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, node.Close(context.Background())) }()
+	_, _, err = node.Handler(parley.ServeOptions{Token: "short"})
+	require.Equal(t, messages.BadRequest, messages.CodeOf(err))
+	handler, stop, err := node.Handler(parley.ServeOptions{})
+	require.NoError(t, err)
+	srv := httptest.NewServer(handler)
+	defer srv.Close()
+	c := (&world{t: t, url: srv.URL}).json()
+	_, err = c.sessions.Attach(t.Context(), say(&messages.AttachRequest{Session: "s", Root: "r", Cwd: "/tmp"}))
+	require.NoError(t, err)
+	rows, next, err := node.Sessions(t.Context(), "", 0)
+	require.NoError(t, err)
+	assert.Empty(t, next)
+	assert.Equal(t, "/tmp", rows[0].GetCwd())
+	row, err := node.Session(t.Context(), "s")
+	require.NoError(t, err)
+	assert.Equal(t, "r", row.GetRoot())
+	header, events, more, err := node.Log(t.Context(), "s", 0, 10)
+	require.NoError(t, err)
+	assert.Contains(t, header, `"cwd":"/tmp"`)
+	assert.Len(t, events, 1)
+	assert.Equal(t, int64(-1), more)
+	for _, limit := range []int{-5, 1 << 40} {
+		_, _, err = node.Sessions(t.Context(), "", limit)
+		assert.Error(t, err)
+	}
+	stop()
+	_, err = c.sessions.Attach(t.Context(), say(&messages.AttachRequest{Session: "s", Root: "r"}))
+	assert.Equal(t, messages.Unavailable, refusal(err).Code)
 }
 
 func TestConfig(t *testing.T) {

@@ -272,17 +272,23 @@ func TestPendingOverTheWireHasNoAnswers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.attach("s")
+	var all sync.WaitGroup
 	for name, c := range map[string]clients{"json": w.json(), "grpc": w.grpc(), "web": w.web()} {
-		seconds := int64(1)
-		res, err := c.questions.Ask(t.Context(), say(&messages.AskRequest{Session: "s", Root: "agent-1", Attempt: name,
-			Questions: []*messages.Question{{Id: "env", Question: "Deploy where?"}}, TimeoutSeconds: &seconds}))
-		require.NoError(t, err, name)
-		require.NotNil(t, res.Msg.GetPending(), name)
-		assert.Nil(t, res.Msg.GetAnswered())
-		_, isAnswer := sessionlog.ReadBatch(res.Msg.GetResult())
-		assert.False(t, isAnswer)
-		assert.True(t, sessionlog.IsPending(res.Msg.GetResult()))
+		all.Go(func() {
+			seconds := int64(1)
+			res, err := c.questions.Ask(t.Context(), say(&messages.AskRequest{Session: "s", Root: "agent-1", Attempt: name,
+				Questions: []*messages.Question{{Id: "env", Question: "Deploy where?"}}, TimeoutSeconds: &seconds}))
+			if !assert.NoError(t, err, name) {
+				return
+			}
+			assert.NotNil(t, res.Msg.GetPending(), name)
+			assert.Nil(t, res.Msg.GetAnswered())
+			_, isAnswer := sessionlog.ReadBatch(res.Msg.GetResult())
+			assert.False(t, isAnswer)
+			assert.True(t, sessionlog.IsPending(res.Msg.GetResult()))
+		})
 	}
+	all.Wait()
 }
 
 // Fault S1: a child asks and waits without end. It is refused, with advice.

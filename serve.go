@@ -38,6 +38,11 @@ type ServeOptions struct {
 	Drain time.Duration
 }
 
+// listenConfig notices a peer that is gone without a word within half a minute:
+// until then its claim holds a deadline.
+var listenConfig = net.ListenConfig{KeepAliveConfig: net.KeepAliveConfig{
+	Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}
+
 func (n *Node) gateway(opts ServeOptions) (*gateway.Gateway, error) {
 	return gateway.New(port{n}, gateway.Options{Token: opts.Token, AllowOrigins: opts.AllowOrigins,
 		AllowHosts: opts.AllowHosts, Drain: opts.Drain, Logger: n.cfg.Logger})
@@ -57,7 +62,7 @@ func (n *Node) Serve(ctx context.Context, opts ServeOptions) error {
 		if addr == "" {
 			addr = ListenDefault
 		}
-		if ln, err = new(net.ListenConfig).Listen(ctx, "tcp", addr); err != nil {
+		if ln, err = listenConfig.Listen(ctx, "tcp", addr); err != nil {
 			return messages.Refuse(messages.BadRequest, "cannot listen on %s: %v", addr, err)
 		}
 	}

@@ -3,16 +3,22 @@ package query_test
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"testing"
 
 	"github.com/parleyrun/parley/journal"
+	"github.com/parleyrun/parley/journal/sqlite"
 	"github.com/parleyrun/parley/messages"
 	"github.com/parleyrun/parley/query"
 )
 
-// filled is a journal with n open questions, ten to a session.
+// filled is a file with n open questions, ten to a session.
 func filled(b *testing.B, n int) (journal.Journal, *script) {
-	j := newJournal(b)
+	j, err := sqlite.Open(filepath.Join(b.TempDir(), "parley.db"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = j.Close() })
 	var s *script
 	for i := range n {
 		if i%10 == 0 {

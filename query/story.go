@@ -313,6 +313,15 @@ func (s *story) outcome(state string) *messages.Settlement {
 // text is what the index does not know of the call while it is in a state.
 func (s *story) text(state string) *text {
 	t := &text{questions: s.questions, askedMS: s.askedMS, unkeyed: s.legacy, settlement: s.outcome(state), size: 256}
+	if state == stateSettled {
+		t.answers = s.answers
+	}
+	for _, a := range t.answers {
+		t.size += 96 + len(a.GetId()) + len(a.GetCustom())
+		for _, label := range a.GetSelected() {
+			t.size += 16 + len(label)
+		}
+	}
 	for _, q := range s.questions {
 		t.size += 128 + len(q.GetId()) + len(q.GetQuestion()) + len(q.GetHeader())
 		for _, o := range q.GetOptions() {

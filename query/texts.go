@@ -13,8 +13,8 @@ const textsBytesMax = 8 << 20
 // textKey names one state of one call. A position is never used twice, so what
 // it names never changes, and nothing ever has to be invalidated.
 type textKey struct {
-	session, call string
-	at            journal.Position
+	session, call, state string
+	at                   journal.Position
 }
 
 // text is what the log says about a call in one state. It is shared between
@@ -24,11 +24,13 @@ type text struct {
 	askedMS    int64
 	unkeyed    bool
 	settlement *messages.Settlement
+	answers    []*messages.Answer
 	size       int
 }
 
 func (t *text) fill(row *messages.QuestionRow) {
-	row.Questions, row.AskedMs, row.Unkeyed, row.Settlement = t.questions, t.askedMS, t.unkeyed, t.settlement
+	row.Questions, row.AskedMs, row.Unkeyed = t.questions, t.askedMS, t.unkeyed
+	row.Settlement, row.Answers = t.settlement, t.answers
 }
 
 // texts keeps the youngest texts, up to textsBytesMax; the oldest go first.

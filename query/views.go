@@ -24,17 +24,18 @@ type Options struct {
 }
 
 // Views reads a journal for people and programs. It is safe for concurrent use
-// and holds no state but a small cache of question texts.
+// and holds no state but small caches of what can never change.
 type Views struct {
 	log       journal.Reader
 	heartbeat time.Duration
 	now       func() time.Time
 	texts     texts
+	feed      feed
 }
 
 // New makes the views of a journal.
 func New(log journal.Reader, opts Options) *Views {
-	v := &Views{log: log, heartbeat: opts.Heartbeat, now: opts.Now}
+	v := &Views{log: log, heartbeat: opts.Heartbeat, now: opts.Now, feed: feed{log: log}}
 	if v.heartbeat <= 0 {
 		v.heartbeat = HeartbeatDefault
 	}
@@ -153,7 +154,7 @@ func (v *Views) Question(ctx context.Context, session, callID string) (*messages
 // the entry names, how a queued reply got there from what follows it.
 func (v *Views) active(ctx context.Context, in journal.ActiveRow) *messages.QuestionRow {
 	row := indexRow(in.Session, in.Row, v.now())
-	key := textKey{in.Session, in.Row.CallID, in.At}
+	key := textKey{in.Session, in.Row.CallID, row.GetState(), in.At}
 	if t, ok := v.texts.get(key); ok {
 		t.fill(row)
 		return row

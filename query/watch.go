@@ -71,7 +71,7 @@ func (w *watch) list(ctx context.Context) error {
 // catchUp sends every change after the position.
 func (w *watch) catchUp(ctx context.Context) error {
 	for {
-		changes, next, err := w.views.log.Changes(ctx, w.at, changesPage)
+		changes, next, err := w.views.feed.after(ctx, w.at)
 		if err != nil {
 			return fault(err)
 		}
@@ -123,6 +123,11 @@ func (v *Views) change(ctx context.Context, c journal.Change) *messages.Question
 		return v.active(ctx, journal.ActiveRow{Session: c.Session, Row: c.Row, At: c.At})
 	}
 	row := &messages.QuestionRow{Session: c.Session, CallId: cleanID(c.Row.CallID), State: stateSettled}
+	key := textKey{c.Session, c.Row.CallID, stateSettled, c.At}
+	if t, ok := v.texts.get(key); ok {
+		t.fill(row)
+		return row
+	}
 	opened, err := v.log.Read(ctx, c.Session, c.Row.Seq, 0)
 	switch {
 	case messages.CodeOf(err) == messages.NotFound: // the session was deleted
@@ -136,7 +141,8 @@ func (v *Views) change(ctx context.Context, c journal.Change) *messages.Question
 		row.Settlement = &messages.Settlement{Outcome: outcomeUnknown}
 		return row
 	}
-	s := *told[0]
-	s.state = stateSettled
-	return s.row(c.Session, v.now())
+	t := told[0].text(stateSettled)
+	t.fill(row)
+	v.texts.put(key, t)
+	return row
 }
