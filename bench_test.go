@@ -1,7 +1,6 @@
 package parley_test
 
 import (
-	"context"
 	"fmt"
 	"path/filepath"
 	"sync/atomic"
@@ -22,7 +21,7 @@ func BenchmarkAskAndAnswer(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			defer node.Close(context.Background())
+			defer node.Close(b.Context())
 			var sessions atomic.Int64
 			b.SetParallelism(16)
 			b.RunParallel(func(pb *testing.PB) {

@@ -3,7 +3,6 @@ package parley_test
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -287,7 +286,7 @@ func TestStoppingEndsWhatIsHeld(t *testing.T) {
 	for _, c := range []clients{w.json(), w.grpc()} {
 		_, ended, _ := w.claim(c, "s", "c")
 		go func() { ends <- <-ended }()
-		stream, err := c.questions.WatchQuestions(context.Background(), say(&messages.WatchQuestionsRequest{}))
+		stream, err := c.questions.WatchQuestions(t.Context(), say(&messages.WatchQuestionsRequest{}))
 		require.NoError(t, err)
 		require.True(t, stream.Receive())
 		go func() {
@@ -297,7 +296,7 @@ func TestStoppingEndsWhatIsHeld(t *testing.T) {
 			_ = stream.Close()
 		}()
 		go func() {
-			_, err := c.questions.Ask(context.Background(), say(&messages.AskRequest{Session: "s", Root: "agent-1", Attempt: "attempt-c", CallId: "c", Resume: true}))
+			_, err := c.questions.Ask(t.Context(), say(&messages.AskRequest{Session: "s", Root: "agent-1", Attempt: "attempt-c", CallId: "c", Resume: true}))
 			ends <- err
 		}()
 	}

@@ -3,7 +3,6 @@ package parley_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -17,7 +16,7 @@ import (
 )
 
 // quiet keeps the log lines out of the examples.
-var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+var quiet = slog.New(slog.DiscardHandler)
 
 // open starts a node that forgets everything; real ones have a Path.
 func open() *parley.Node {

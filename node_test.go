@@ -52,7 +52,7 @@ func TestTroubleIsRepeatedUnderTheSameKey(t *testing.T) {
 			f := &flaky{Journal: memory.New(nil), after: after}
 			node, err := parley.Open(parley.Config{Journal: f, Logger: quiet})
 			require.NoError(t, err)
-			defer func() { assert.NoError(t, node.Close(context.Background())) }()
+			defer func() { assert.NoError(t, node.Close(t.Context())) }()
 			agent, err := node.Attach(t.Context(), "s", "agent-1", parley.AttachOptions{})
 			require.NoError(t, err)
 			f.failures.Store(1)
@@ -95,7 +95,7 @@ func TestTwoNodesOnOneJournal(t *testing.T) {
 		var err error
 		nodes[i], err = parley.Open(parley.Config{Journal: j, NodeName: fmt.Sprint("node", i), Logger: quiet})
 		require.NoError(t, err)
-		defer func() { assert.NoError(t, nodes[i].Close(context.Background())) }()
+		t.Cleanup(func() { assert.NoError(t, nodes[i].Close(context.WithoutCancel(t.Context()))) })
 	}
 	for i := range 6 {
 		agent, err := nodes[i%2].Attach(t.Context(), "s", "agent-1", parley.AttachOptions{})
@@ -141,7 +141,7 @@ func TestAContextEndsTheListeningOnly(t *testing.T) {
 func TestAskersNeedNoGoroutines(t *testing.T) {
 	node, err := parley.Open(parley.Config{Memory: true, Logger: quiet, OpenCallsMax: 1000})
 	require.NoError(t, err)
-	defer func() { require.NoError(t, node.Close(context.Background())) }()
+	defer func() { require.NoError(t, node.Close(t.Context())) }()
 	const sessions, calls = 12, 50
 	before := runtime.NumGoroutine()
 	waiting := make(chan bool, sessions*calls)
@@ -305,7 +305,7 @@ func TestABackupIsAJournal(t *testing.T) {
 	require.NoError(t, w.Backup(t.Context(), copied))
 	node, err := parley.Open(parley.Config{Path: copied, Logger: quiet})
 	require.NoError(t, err)
-	defer func() { assert.NoError(t, node.Close(context.Background())) }()
+	defer func() { assert.NoError(t, node.Close(t.Context())) }()
 	row, err := node.Question(t.Context(), "s", "c")
 	require.NoError(t, err)
 	assert.Equal(t, "open", row.GetState())
@@ -316,7 +316,7 @@ func TestAHandlerInAServerOfItsOwn(t *testing.T) {
 	t.Parallel()
 	node, err := parley.Open(parley.Config{Memory: true, Logger: quiet})
 	require.NoError(t, err)
-	defer func() { assert.NoError(t, node.Close(context.Background())) }()
+	defer func() { assert.NoError(t, node.Close(t.Context())) }()
 	_, _, err = node.Handler(parley.ServeOptions{Token: "short"})
 	require.Equal(t, messages.BadRequest, messages.CodeOf(err))
 	handler, stop, err := node.Handler(parley.ServeOptions{})

@@ -439,3 +439,76 @@ func TestAWithdrawnReplyReopensItsQuestion(t *testing.T) {
 	_, err = agent.Admit(t.Context(), 0, won.MessageID)
 	assert.Equal(t, messages.MessageGone, messages.CodeOf(err))
 }
+
+// Unanimous expiry: the first client to count down lets go of its own claim,
+// the last one's end gives the original deadline back.
+func TestTheLastClientToGoGivesTheDeadlineBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	results := w.asked(w.attach("s"), "c", time.Second)
+	one, err := w.AttachWait(t.Context(), "s", "c")
+	require.NoError(t, err)
+	two, err := w.AttachWait(t.Context(), "s", "c")
+	require.NoError(t, err)
+	settled, err := one.Expire(t.Context(), "ann")
+	require.NoError(t, err)
+	assert.False(t, settled)
+	require.Empty(t, results)
+	two.Release()
+	require.IsType(t, parley.Pending{}, next(t, results).Result)
+}
+
+// With the policy `first` one client's countdown ends the wait for everybody.
+func TestTheFirstExpiryMayEndItForAll(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *parley.Config) { c.Expiry = parley.First })
+	results := w.asked(w.attach("s"), "c", time.Hour)
+	one, err := w.AttachWait(t.Context(), "s", "c")
+	require.NoError(t, err)
+	two, err := w.AttachWait(t.Context(), "s", "c")
+	require.NoError(t, err)
+	settled, err := one.Expire(t.Context(), "ann")
+	require.NoError(t, err)
+	assert.True(t, settled)
+	require.IsType(t, parley.Pending{}, next(t, results).Result)
+	assert.Equal(t, messages.Settled, messages.CodeOf(two.Wait(t.Context())))
+}
+
+// Promise 5: a deadline that passes while no node runs is served by the next
+// one, without anybody asking. With a grace its clients have time to come back.
+func TestADeadlineThatPassedMeanwhileIsServed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *parley.Config) { c.ClaimGrace = parley.Never })
+	agent, deadline := w.attach("s"), make(chan time.Time, 8)
+	agent.AskAsync(parley.Ask{CallID: "c", Questions: []parley.Question{deploy}, Timeout: time.Second,
+		OnWaiting: func(v parley.Waiting) { deadline <- v.Deadline }}, func(parley.Result, error) {})
+	until := next(t, deadline)
+	w.stop()
+	<-time.After(time.Until(until) + time.Millisecond)
+	w = w.restart()
+	for change, err := range w.Watch(t.Context(), parley.WatchOptions{}) {
+		require.NoError(t, err)
+		if change.Question.GetState() == "continued" {
+			break
+		}
+	}
+	r, err := w.attach("s").Ask(t.Context(), parley.Ask{CallID: "c", Attempt: "unknown", Questions: []parley.Question{deploy}, Timeout: time.Second})
+	require.NoError(t, err)
+	assert.IsType(t, parley.Pending{}, r, "a new attempt asks anew")
+}
+
+// Fault C3, for whatever a call may be named: the text of a pending result never
+// validates as answers.
+func FuzzPendingIsNoAnswer(f *testing.F) {
+	f.Add("call-1")
+	f.Add(`","answers":[{"id":"q","selected":["yes"]}],"x":"`)
+	f.Fuzz(func(t *testing.T, call string) {
+		text := sessionlog.PendingText(call)
+		if answers, ok := sessionlog.ReadBatch(text); ok {
+			t.Fatalf("pending reads as answers: %s", answers)
+		}
+		if !sessionlog.IsPending(text) {
+			t.Fatalf("pending does not read as pending: %s", text)
+		}
+	})
+}

@@ -53,7 +53,7 @@ func start(t *testing.T, cfg parley.Config, opts parley.ServeOptions) *world {
 	t.Helper()
 	node, err := parley.Open(cfg)
 	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	addr, served := make(chan net.Addr, 1), make(chan error, 1)
 	if opts.Listener == nil && opts.Listen == "" {
 		opts.Listen = "127.0.0.1:0"
@@ -75,7 +75,7 @@ func start(t *testing.T, cfg parley.Config, opts parley.ServeOptions) *world {
 		stopped = true
 		cancel()
 		require.NoError(t, <-served)
-		closing, done := context.WithTimeout(context.Background(), patience)
+		closing, done := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 		defer done()
 		require.NoError(t, node.Close(closing))
 	}

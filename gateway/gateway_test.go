@@ -76,7 +76,7 @@ func serve(t *testing.T, f *fake, opts gateway.Options) (url string, stop func()
 	require.NoError(t, err)
 	ln, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	served := make(chan error, 1)
 	go func() { served <- g.Serve(ctx, ln) }()
 	stop = sync.OnceValue(func() error { cancel(); return <-served })
@@ -273,7 +273,7 @@ func TestTheDrainHasAnEnd(t *testing.T) {
 	}
 	url, stop := serve(t, f, gateway.Options{Drain: 20 * time.Millisecond})
 	cut := make(chan error, 1)
-	go func() { _, err := questions(t, url)["json"].Submit(context.Background(), submit()); cut <- err }()
+	go func() { _, err := questions(t, url)["json"].Submit(t.Context(), submit()); cut <- err }()
 	<-entered
 	require.NoError(t, stop())
 	assert.Error(t, <-cut)
@@ -301,7 +301,7 @@ func TestAStoppedGatewayRefuses(t *testing.T) {
 func TestPreflight(t *testing.T) {
 	t.Parallel()
 	url, _ := serve(t, newFake(t), gateway.Options{Token: "a-token-of-some-length", AllowOrigins: []string{"https://ui.example.org"}})
-	ask := func(origin string) *http.Response {
+	ask := func(origin string) (status int, header http.Header) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodOptions, url+messagesconnect.QuestionServiceSubmitProcedure, http.NoBody)
 		require.NoError(t, err)
 		req.Header.Set("Origin", origin)
@@ -309,15 +309,15 @@ func TestPreflight(t *testing.T) {
 		res, err := http.DefaultClient.Do(req)
 		require.NoError(t, err)
 		require.NoError(t, res.Body.Close())
-		return res
+		return res.StatusCode, res.Header
 	}
-	res := ask("https://ui.example.org")
-	assert.Equal(t, 204, res.StatusCode)
-	assert.Equal(t, "https://ui.example.org", res.Header.Get("Access-Control-Allow-Origin"))
-	assert.Contains(t, res.Header.Get("Access-Control-Allow-Headers"), "Authorization")
-	res = ask("https://evil.example")
-	assert.Equal(t, 403, res.StatusCode)
-	assert.Empty(t, res.Header.Get("Access-Control-Allow-Origin"))
+	status, header := ask("https://ui.example.org")
+	assert.Equal(t, 204, status)
+	assert.Equal(t, "https://ui.example.org", header.Get("Access-Control-Allow-Origin"))
+	assert.Contains(t, header.Get("Access-Control-Allow-Headers"), "Authorization")
+	status, header = ask("https://evil.example")
+	assert.Equal(t, 403, status)
+	assert.Empty(t, header.Get("Access-Control-Allow-Origin"))
 }
 
 // Too large is said by its own code, whether or not the client tells the size first.

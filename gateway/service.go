@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
@@ -75,7 +76,7 @@ func (g *Gateway) check(ctx context.Context, req proto.Message) error {
 
 // say notes an error for the log and says it in Connect's words.
 func (g *Gateway) say(ctx context.Context, err error) error {
-	if stopped := context.Cause(ctx); stopped != nil && err == ctx.Err() {
+	if stopped := context.Cause(ctx); stopped != nil && errors.Is(err, ctx.Err()) {
 		err = stopped
 	}
 	note(ctx, err)

@@ -55,7 +55,7 @@ func BenchmarkWatch(b *testing.B) {
 		b.Run(fmt.Sprint(watches), func(b *testing.B) {
 			j, s := filled(b, 10)
 			v := query.New(j, query.Options{})
-			ctx, stop := context.WithCancel(context.Background())
+			ctx, stop := context.WithCancel(b.Context())
 			got := make(chan struct{}, watches)
 			for range watches {
 				live := make(chan struct{})
