@@ -45,7 +45,7 @@ type options struct {
 const (
 	// Some thousand records are read again in a few milliseconds when a file is
 	// opened, and are enough to bring the tables up at a small cost for each.
-	tailSizeDefault = 4096
+	tailSizeDefault = 8192
 	// 16 MiB: rare enough to cost little, small enough to take milliseconds.
 	walPagesDefault = 2048
 	readersMax      = 4 // connections for reading
