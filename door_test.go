@@ -361,3 +361,112 @@ func TestAVanishedClientLosesItsClaim(t *testing.T) {
 	require.NoError(t, conn.Close())
 	eventually(t, "the claim is still held", func() bool { return metrics(t, w)["parley_claims"] == 0 })
 }
+
+// An agent with a loop of its own, over the wire, in each protocol: every
+// method of the three services has its place in one life of a session.
+func TestAWholeLifeOverTheWire(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for door, c := range map[string]clients{"json": w.json(), "grpc": w.grpc(), "web": w.web()} {
+		t.Run(door, func(t *testing.T) {
+			t.Parallel()
+			s, ctx := "session-"+door, t.Context()
+			attached, err := c.sessions.Attach(ctx, say(&messages.AttachRequest{Session: s, Root: "r"}))
+			require.NoError(t, err)
+			assert.True(t, attached.Msg.GetCreated())
+			held, err := c.inbox.AwaitInbox(ctx, say(&messages.AwaitInboxRequest{Session: s, Root: "r", HoldMs: 1}))
+			require.NoError(t, err)
+			assert.Zero(t, held.Msg.GetQueued(), "the hold ended with nothing waiting")
+			_, err = c.inbox.Steer(ctx, say(&messages.SteerRequest{Session: s, MessageId: "m1", Text: "Deploy.", By: "ann", List: "next-turn"}))
+			require.NoError(t, err)
+			held, err = c.inbox.AwaitInbox(ctx, say(&messages.AwaitInboxRequest{Session: s, Root: "r"}))
+			require.NoError(t, err)
+			assert.Equal(t, int32(1), held.Msg.GetQueued())
+
+			turn, err := c.sessions.BeginTurn(ctx, say(&messages.BeginTurnRequest{Session: s, Root: "r", Turn: 1}))
+			require.NoError(t, err)
+			step, err := c.sessions.BeginStep(ctx, say(&messages.BeginStepRequest{Session: s, Root: "r", Turn: turn.Msg.GetTurn(), Step: 1}))
+			require.NoError(t, err)
+			assert.Equal(t, "Deploy.", step.Msg.GetAdmitted()[0].GetText())
+			ask := &messages.AskRequest{Session: s, Root: "r", Attempt: "a", CallId: "c", Turn: 1, Step: 1, HoldMs: 1,
+				Questions: []*messages.Question{{Id: "env", Question: "Where?", Options: []*messages.Option{{Label: "here"}}}}}
+			asked, err := c.questions.Ask(ctx, say(ask))
+			require.NoError(t, err)
+			require.NotNil(t, asked.Msg.GetWaiting())
+			_, err = c.sessions.EndStep(ctx, say(&messages.EndStepRequest{Session: s, Root: "r", Turn: 1, Step: 1}))
+			assert.Equal(t, messages.CallsOpen, refusal(err).Code)
+
+			expired, err := c.questions.Expire(ctx, say(&messages.ExpireRequest{Session: s, CallId: "c", By: "ann"}))
+			require.NoError(t, err)
+			assert.True(t, expired.Msg.GetSettled())
+			submitted, err := c.questions.Submit(ctx, say(&messages.SubmitRequest{Session: s, CallId: "c", SubmissionId: "x", Answers: choose("here"), By: "ann"}))
+			require.NoError(t, err)
+			reply := submitted.Msg.GetSettlement().GetMessageId()
+			got, err := c.questions.GetQuestion(ctx, say(&messages.GetQuestionRequest{Session: s, CallId: "c"}))
+			require.NoError(t, err)
+			assert.Equal(t, "replied", got.Msg.GetQuestion().GetState())
+			assert.Equal(t, reply, got.Msg.GetQuestion().GetSettlement().GetMessageId())
+			inbox, err := c.inbox.ListInbox(ctx, say(&messages.ListInboxRequest{Session: s}))
+			require.NoError(t, err)
+			assert.Equal(t, "c", inbox.Msg.GetMessages()[0].GetReplyTo())
+			claimed, err := c.inbox.ClaimMessages(ctx, say(&messages.ClaimMessagesRequest{Session: s, Root: "r", Turn: 1}))
+			require.NoError(t, err)
+			require.Len(t, claimed.Msg.GetMessages(), 1)
+			for range 2 { // a repeat within the turn gets the same again
+				admitted, err := c.inbox.AdmitMessages(ctx, say(&messages.AdmitMessagesRequest{Session: s, Root: "r", Turn: 1, MessageIds: []string{reply}}))
+				require.NoError(t, err)
+				assert.Equal(t, reply, admitted.Msg.GetMessages()[0].GetId())
+			}
+			_, err = c.inbox.WithdrawMessage(ctx, say(&messages.WithdrawMessageRequest{Session: s, MessageId: reply, By: "ann"}))
+			assert.Equal(t, messages.MessageGone, refusal(err).Code)
+
+			ask.Attempt, ask.CallId = "b", "d"
+			_, err = c.questions.Ask(ctx, say(ask))
+			require.NoError(t, err)
+			withdrawn, err := c.questions.WithdrawQuestion(ctx, say(&messages.WithdrawQuestionRequest{Session: s, Root: "r", CallId: "d", By: "r"}))
+			require.NoError(t, err)
+			assert.Equal(t, "withdrawn", withdrawn.Msg.GetSettlement().GetOutcome())
+			_, err = c.sessions.EndStep(ctx, say(&messages.EndStepRequest{Session: s, Root: "r", Turn: 1, Step: 1}))
+			require.NoError(t, err)
+			_, err = c.sessions.EndTurn(ctx, say(&messages.EndTurnRequest{Session: s, Root: "r", Turn: 1}))
+			require.NoError(t, err)
+			row, err := c.sessions.GetSession(ctx, say(&messages.GetSessionRequest{Session: s}))
+			require.NoError(t, err)
+			assert.Equal(t, "r", row.Msg.GetSession().GetRoot())
+			assert.Zero(t, row.Msg.GetSession().GetAnswerable()+row.Msg.GetSession().GetQueued())
+			all, err := c.questions.ListQuestions(ctx, say(&messages.ListQuestionsRequest{Session: s, Settled: true}))
+			require.NoError(t, err)
+			require.Len(t, all.Msg.GetQuestions(), 2)
+			assert.Equal(t, "answered", all.Msg.GetQuestions()[0].GetSettlement().GetOutcome())
+			assert.Equal(t, []string{"here"}, all.Msg.GetQuestions()[0].GetAnswers()[0].GetSelected())
+			assert.Equal(t, "withdrawn", all.Msg.GetQuestions()[1].GetSettlement().GetOutcome())
+		})
+	}
+}
+
+// Fault N9: a settlement that comes from the log alone reaches every screen, of
+// every protocol, however many there are.
+func TestEveryScreenHearsOfASettlement(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	agent := w.attach("s")
+	w.asked(agent, "c", 0)
+	var screens []<-chan *messages.WatchQuestionsResponse
+	for _, c := range []clients{w.json(), w.grpc(), w.web()} {
+		for range 6 {
+			rows, _ := w.watch(c, 0)
+			screens = append(screens, rows)
+		}
+	}
+	for _, rows := range screens {
+		for !next(t, rows).GetLive() {
+		}
+	}
+	_, err := agent.Withdraw(t.Context(), "c", "no longer needed")
+	require.NoError(t, err)
+	for _, rows := range screens {
+		q := next(t, rows).GetQuestion()
+		assert.Equal(t, "settled", q.GetState())
+		assert.Equal(t, "no longer needed", q.GetSettlement().GetReason())
+	}
+}

@@ -296,6 +296,14 @@ func TestDismiss(t *testing.T) {
 	assert.Equal(t, messages.AskCancelled, messages.CodeOf(next(t, results).err))
 }
 
+// A second writer on one file would lose answers, so it is refused.
+func TestASecondNodeOnOneFileIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, err := parley.Open(parley.Config{Path: w.cfg.Path, Logger: quiet})
+	assert.Equal(t, messages.JournalLocked, messages.CodeOf(err), "%v", err)
+}
+
 // A backup is a journal.
 func TestABackupIsAJournal(t *testing.T) {
 	t.Parallel()
