@@ -129,17 +129,20 @@ func (v *Views) allOf(ctx context.Context, req *messages.ListQuestionsRequest, l
 }
 
 // Question returns one call, active or settled, with how it ended. An unknown
-// session or call is messages.NotFound.
+// session or call is messages.NotFound. A settled one takes a reading of the
+// session's whole log, an active one only what follows its call.
 func (v *Views) Question(ctx context.Context, session, callID string) (*messages.QuestionRow, error) {
+	rows, _, err := v.log.Active(ctx, journal.ActiveFilter{Session: session})
+	if err != nil {
+		return nil, fault(err)
+	}
+	for _, row := range rows {
+		if row.Row.CallID == callID {
+			return v.active(ctx, row), nil
+		}
+	}
 	opened, err := v.log.Read(ctx, session, 0, 0)
 	if err != nil {
-		if rows, _, listErr := v.log.Active(ctx, journal.ActiveFilter{Session: session}); listErr == nil {
-			for _, row := range rows {
-				if row.Row.CallID == callID { // damaged, yet known to be there
-					return troubled(indexRow(row.Session, row.Row, v.now()), err), nil
-				}
-			}
-		}
 		return nil, fault(err)
 	}
 	stories := tell(opened, "")

@@ -67,8 +67,12 @@ func TestAStoryHasOneReading(t *testing.T) {
 			c.write(s)
 			s.commit()
 			v := query.New(j, at(5_000))
-			row, err := v.Question(t.Context(), "s", "c")
+			all, err := v.Questions(t.Context(), &messages.ListQuestionsRequest{Session: "s", Settled: true})
 			require.NoError(t, err)
+			row := all.GetQuestions()[len(all.GetQuestions())-1] // by the whole log
+			one, err := v.Question(t.Context(), "s", "c")
+			require.NoError(t, err)
+			assert.True(t, proto.Equal(row, one), "of all %v\nalone  %v", row, one)
 			assert.Equal(t, c.state, row.GetState())
 			assert.Equal(t, c.outcome, row.GetSettlement().GetOutcome())
 			assert.Equal(t, c.by, row.GetSettlement().GetBy())
