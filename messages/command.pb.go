@@ -399,7 +399,8 @@ func (x *Answer) GetCustom() string {
 // Settlement tells how a question call, or one submission to it, ended.
 type Settlement struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// answered, pending, aborted, cancelled, no_provider, failed, queued, withdrawn, disposed, root_changed
+	// answered, pending, aborted, cancelled, no_provider, failed, queued, steered, withdrawn,
+	// reply_withdrawn (the queued reply was taken back; the question is open again), root_changed
 	Outcome      string `protobuf:"bytes,1,opt,name=outcome,proto3" json:"outcome,omitempty"`
 	By           string `protobuf:"bytes,2,opt,name=by,proto3" json:"by,omitempty"`
 	Door         string `protobuf:"bytes,3,opt,name=door,proto3" json:"door,omitempty"`

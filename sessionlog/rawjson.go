@@ -631,9 +631,10 @@ func sameMembers(a, b value, override func(key string, x, y value) bool) bool {
 	if len(left) != len(right) {
 		return false
 	}
-	for key, x := range left {
-		y, ok := right[key]
-		if !ok {
+	for k := range a.members {
+		key, _ := k.str()
+		x, y := left[key], right[key]
+		if y == nil {
 			return false
 		}
 		if override != nil && override(key, x, y) {
@@ -646,7 +647,7 @@ func sameMembers(a, b value, override func(key string, x, y value) bool) bool {
 	return true
 }
 
-// lastMembers indexes a record by key. Only for comparing: nothing may depend on the order of the map.
+// lastMembers indexes a record by key; of a repeated key the last value counts.
 func (v value) lastMembers() map[string]value {
 	found := map[string]value{}
 	for k, val := range v.members {
