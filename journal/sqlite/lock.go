@@ -77,9 +77,11 @@ func touch(path string) error {
 }
 
 // touchAll makes the journal's files. A WAL that SQLite makes itself would be
-// readable by others in a folder that is.
+// readable by others in a folder that is. The names of a new journal are synced
+// with the folders they stand in: a file is lost with its name.
 func touchAll(path string) error {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
 		return messages.Refuse(messages.JournalCorrupt, "%s is not a file", path)
 	}
 	for _, name := range []string{path, path + "-wal", path + "-shm"} {
@@ -87,5 +89,14 @@ func touchAll(path string) error {
 			return fault(path, "opening "+name, err)
 		}
 	}
+	if err == nil && info.Size() > 0 {
+		return nil
+	}
+	folder := filepath.Dir(path)
+	if err := syncFolder(folder); err != nil {
+		return fault(path, "syncing its folder", err)
+	}
+	// Best effort: the folder above may not be ours to open.
+	_ = syncFolder(filepath.Dir(folder))
 	return nil
 }
