@@ -26,6 +26,8 @@ type call struct {
 	id        string
 	seq       int64
 	wait      *wait
+	active    bool // the projection has it; kept here, because asking it reads all questions
+	continued bool // likewise
 	withdrawn bool // continued, and taken back by its agent
 }
 
@@ -50,7 +52,8 @@ func (f fold) with(ev sessionlog.Event) fold {
 	if ev.Seq < f.inherited {
 		return f
 	}
-	f.questions, _ = f.questions.Fold(ev)
+	var changed bool
+	f.questions, changed = f.questions.Fold(ev)
 	switch ev.Type {
 	case sessionlog.TypeRequestHeader:
 		f.header = true
@@ -61,6 +64,7 @@ func (f fold) with(ev sessionlog.Event) fold {
 	case sessionlog.TypeToolCall:
 		if c, err := sessionlog.DecodeCall(ev); err == nil && c.Name == sessionlog.ToolName {
 			f.put(call{id: c.CallID, seq: ev.Seq, wait: f.unrecorded(c)})
+			f.look(c.CallID)
 			return f
 		}
 	case sessionlog.TypeWait:
@@ -69,11 +73,19 @@ func (f fold) with(ev sessionlog.Event) fold {
 	case sessionlog.TypeToolResult:
 		if r, err := sessionlog.DecodeResult(ev); err == nil {
 			f.change(r.CallID, func(c *call) { c.wait = nil })
+			if changed {
+				f.look(r.CallID)
+			}
+		}
+	case sessionlog.TypeUserMessage:
+		if m, err := sessionlog.ParseMessage(ev.Data); changed && err == nil {
+			f.look(m.ReplyTo)
 		}
 	case sessionlog.TypeDispatch:
 		if id, name, _, err := sessionlog.DecodeDispatch(ev); err == nil && name == sessionlog.ToolName {
 			if _, active := f.questions.Call(id); active {
 				f.put(call{id: id, seq: ev.Seq})
+				f.look(id)
 			}
 		}
 	case sessionlog.TypeSettled:
@@ -134,6 +146,12 @@ func (f *fold) change(id string, edit func(*call)) {
 	}
 }
 
+// look takes over what the projection says of a call.
+func (f *fold) look(id string) {
+	a, active := f.questions.Call(id)
+	f.change(id, func(c *call) { c.active, c.continued = active, a.Continued })
+}
+
 func (f *fold) index(id string) int {
 	return slices.IndexFunc(f.calls, func(c call) bool { return c.id == id })
 }
@@ -145,13 +163,7 @@ func (f *fold) prune(typ string) {
 	default:
 		return
 	}
-	over := func(c call) bool {
-		if c.wait.recorded() {
-			return false
-		}
-		_, active := f.questions.Call(c.id)
-		return !active
-	}
+	over := func(c call) bool { return !c.wait.recorded() && !c.active }
 	if slices.ContainsFunc(f.calls, over) {
 		f.calls = slices.DeleteFunc(slices.Clone(f.calls), over)
 	}
@@ -201,7 +213,7 @@ func (f *fold) rows() []sessionlog.Row {
 			rows = append(rows, sessionlog.Row{CallID: c.id, State: sessionlog.RowOpen, Due: c.wait.deadline, Seq: c.seq})
 			continue
 		}
-		if _, ok := f.continued(c.id); !ok {
+		if !c.continued || c.withdrawn {
 			continue
 		}
 		state := sessionlog.RowContinued
@@ -215,6 +227,12 @@ func (f *fold) rows() []sessionlog.Row {
 
 // rowChanges is what a batch changes in the index.
 func rowChanges(before, after []sessionlog.Row) []sessionlog.RowChange {
+	for len(before) > 0 && len(after) > 0 && before[0] == after[0] {
+		before, after = before[1:], after[1:]
+	}
+	for len(before) > 0 && len(after) > 0 && before[len(before)-1] == after[len(after)-1] {
+		before, after = before[:len(before)-1], after[:len(after)-1]
+	}
 	var out []sessionlog.RowChange
 	for _, b := range before {
 		if !slices.ContainsFunc(after, func(a sessionlog.Row) bool { return a.CallID == b.CallID }) {
