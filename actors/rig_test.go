@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"testing"
 
 	"github.com/stretchr/testify/require"
 
@@ -19,26 +18,34 @@ import (
 // and the index is what a fold of the log gives.
 type rig struct {
 	*actorstest.Rig
-	t    testing.TB
+	t    tester
 	corr uint64
+	said map[actors.Addr]any // what was sent from where
+}
+
+// tester is what a test and a property have in common.
+type tester interface {
+	require.TestingT
+	Helper()
+	Fatalf(format string, args ...any)
 }
 
 // startWall is the wall clock of a new rig.
 const startWall = 1_000_000
 
-func unattached(t testing.TB, edit ...func(*actors.Rules)) *rig {
+func unattached(t tester, edit ...func(*actors.Rules)) *rig {
 	t.Helper()
 	rules := actorstest.DefaultRules()
 	for _, e := range edit {
 		e(rules)
 	}
-	r := &rig{Rig: actorstest.New(rules), t: t}
+	r := &rig{Rig: actorstest.New(rules), t: t, said: map[actors.Addr]any{}}
 	r.Delivered = r.check
 	return r
 }
 
 // newRig is a session with the agent "root" attached.
-func newRig(t testing.TB, edit ...func(*actors.Rules)) *rig {
+func newRig(t tester, edit ...func(*actors.Rules)) *rig {
 	t.Helper()
 	r := unattached(t, edit...)
 	r.do(attach("root"))
@@ -69,9 +76,25 @@ func (r *rig) from() actors.Addr {
 
 // say sends from a fresh address and returns it; what comes back is in Replies.
 func (r *rig) say(msg any) actors.Addr {
-	from := r.from()
-	r.Do(from, msg)
+	from := r.send(msg)
+	r.run()
 	return from
+}
+
+// send puts a message into the session's mailbox, from a door of its own, so
+// that it may arrive before or after any other.
+func (r *rig) send(msg any) actors.Addr {
+	from := r.from()
+	from.Key = fmt.Sprintf("door/%d", r.corr)
+	r.said[from] = msg
+	r.Send(from, msg)
+	return from
+}
+
+// run delivers until all mailboxes are empty.
+func (r *rig) run() {
+	for r.Deliver() {
+	}
 }
 
 // do expects exactly one answer, and returns it.
@@ -91,6 +114,14 @@ func (r *rig) refused(code messages.Code, msg any) *messages.Refusal {
 	require.Equal(r.t, string(code), no.GetCode(), no.GetText())
 	require.Len(r.t, r.Log, before, "a refusal left a trace")
 	return no
+}
+
+// gone expects that a message is not there to be withdrawn.
+func (r *rig) gone(msg *messages.WithdrawMessageRequest) {
+	r.t.Helper()
+	before := len(r.Log)
+	require.Contains(r.t, []messages.Code{messages.MessageGone, messages.NotFound}, codeOf(r.do(msg)))
+	require.Len(r.t, r.Log, before, "a refusal left a trace")
 }
 
 // last is the newest answer an address got, and how many it got.

@@ -29,6 +29,9 @@ func (s *Session) submit(from Addr, req *messages.SubmitRequest) Effects {
 	if err == nil {
 		err = CheckComplete(active.IDs, req.GetAnswers())
 	}
+	if err == nil && req.GetOnExpired() == messages.OnExpired_ON_EXPIRED_REJECT {
+		err = s.expired(req.GetCallId())
+	}
 	if err != nil {
 		return s.refuse(from, err)
 	}
@@ -49,18 +52,34 @@ func (s *Session) answerable(call string) (sessionlog.ActiveCall, *messages.Erro
 	return active, nil
 }
 
+// expired is the refusal of an answer that did not want to be a late one: it
+// lost to what made the call pending, as if it had been parked behind that.
+func (s *Session) expired(call string) *messages.Error {
+	w := &messages.Settlement{Outcome: outcomePending}
+	if i, ok := s.winners[call]; ok && s.settled[i].Outcome == outcomeRootChanged {
+		w = settlement(s.settled[i])
+	}
+	return &messages.Error{Code: messages.Settled, Text: settledText(w), Winner: w}
+}
+
 // submitAgain answers a repeated submission from what is recorded of it.
 func (s *Session) submitAgain(from Addr, req *messages.SubmitRequest) (Effects, bool) {
 	i, known := s.accepted[req.GetSubmissionId()]
 	if !known {
 		return Effects{}, false
 	}
-	r := s.settled[i]
-	if r.CallID != req.GetCallId() {
-		return s.refuse(from, messages.Refuse(messages.BadRequest,
-			"submission_id %q was used for call %q", req.GetSubmissionId(), r.CallID)), true
+	if err := s.usedElsewhere(req); err != nil {
+		return s.refuse(from, err), true
 	}
-	return Effects{Replies: []Reply{{from, &messages.SubmitResponse{Settlement: settlement(r), Repeated: true}}}}, true
+	return Effects{Replies: []Reply{{from, &messages.SubmitResponse{Settlement: settlement(s.settled[i]), Repeated: true}}}}, true
+}
+
+// usedElsewhere refuses a submission id that was accepted for another call.
+func (s *Session) usedElsewhere(req *messages.SubmitRequest) *messages.Error {
+	if i, known := s.accepted[req.GetSubmissionId()]; known && s.settled[i].CallID != req.GetCallId() {
+		return messages.Refuse(messages.BadRequest, "submission_id %q was used for call %q", req.GetSubmissionId(), s.settled[i].CallID)
+	}
+	return nil
 }
 
 // checkSubmit holds the closed shape of a batch and its limits.
@@ -141,6 +160,9 @@ func (s *Session) recordOutcome(now Now, m Record) Effects {
 	if i < 0 || s.parts[i].id != m.Part || !open {
 		return Effects{} // that wait has been ended; it has told its rivals so
 	}
+	if err := s.usedElsewhere(m.Outcome.Submit); err != nil { // meanwhile, and not when it was routed
+		return Effects{Parts: []ToPart{{Part: m.Part, Msg: Refused{m.Corr, err}}}}
+	}
 	kind, failure := Settle(c.wait.deadline != 0, m.Outcome)
 	rec := sessionlog.SettledRecord{CallID: c.id, Outcome: outcomeName(kind, m.Outcome), By: m.Outcome.By, Reason: m.Outcome.Reason}
 	end := End{Continued: kind == ResultPending && !c.wait.legacy}
@@ -205,7 +227,11 @@ func (s *Session) recordReply(now Now, m Record) Effects {
 		s.toInbox(&fx, Recorded{Corr: m.Corr, End: End{Settlement: settlement(s.settled[i])}, Again: true}) // twice in flight
 		return fx
 	}
-	active, err := s.answerable(req.GetCallId())
+	err := s.usedElsewhere(req)
+	var active sessionlog.ActiveCall
+	if err == nil {
+		active, err = s.answerable(req.GetCallId())
+	}
 	if err == nil {
 		err = CheckComplete(active.IDs, req.GetAnswers()) // it may have been asked anew
 	}

@@ -302,6 +302,7 @@ func TestReplyLifecycle(t *testing.T) {
 		require.Empty(t, r.state("c1"))
 		require.Equal(t, yes, r.settled("c1"))
 		require.Empty(t, r.Rows)
+		require.Zero(t, r.Parts(actors.InboxPart), "its mark is gone with it")
 		r.refused(messages.Settled, submitReq("c1", "s2"))
 		t.Run("and a repeat within the turn gets it again", func(t *testing.T) {
 			n := len(r.Log)
@@ -373,7 +374,7 @@ func TestReplyLifecycle(t *testing.T) {
 		r.do(&messages.SteerRequest{Session: "s1", MessageId: "m1"})
 		require.Empty(t, r.do(&messages.WithdrawMessageRequest{Session: "s1", MessageId: "m1"}).(*messages.WithdrawMessageResponse).GetReopenedCallId())
 		r.refused(messages.ReplyQueued, submitReq("c1", "s2"))
-		r.refused(messages.MessageGone, &messages.WithdrawMessageRequest{Session: "s1", MessageId: "m9"})
+		r.gone(&messages.WithdrawMessageRequest{Session: "s1", MessageId: "m9"})
 	})
 	t.Run("Q-110 the next step admits it by itself", func(t *testing.T) {
 		r, id := start(t)

@@ -45,6 +45,12 @@ type Rig struct {
 	Dies func() bool
 	// Delivered, when set, is called after each input.
 	Delivered func()
+	// Lost, when set, is called once the session knows of a part's death, and
+	// after each restart: whoever waits must ask again.
+	Lost func()
+	// Answered and Told, when set, are called with each reply and each send.
+	Answered func(actors.Reply)
+	Told     func(actors.Send)
 
 	parts  map[actors.PartID]actors.Machine
 	timers []timer
@@ -100,7 +106,12 @@ func (r *Rig) Restart() {
 	r.Session, r.parts, r.timers, r.queue = s, map[actors.PartID]actors.Machine{}, nil, nil
 	r.Passivated = false
 	r.run(actors.PartID{}, s.Resume(r.Now))
-	r.drain()
+	if r.Lost != nil {
+		r.Lost()
+	}
+	if r.Choose == nil {
+		r.drain()
+	}
 }
 
 // Create makes the session exist without anybody attached.
@@ -252,6 +263,9 @@ func (r *Rig) Deliver() bool {
 	switch _, stops := in.env.Msg.(stop); {
 	case in.part == actors.PartID{}:
 		r.toSession(in.env)
+		if _, death := in.env.Msg.(actors.PartDied); death && r.Lost != nil {
+			r.Lost()
+		}
 	case stops:
 		r.drop(in.part)
 	case live:
@@ -315,6 +329,9 @@ func (r *Rig) toSession(env actors.Envelope) {
 func (r *Rig) run(self actors.PartID, fx actors.Effects) {
 	for _, rep := range fx.Replies {
 		r.Replies[rep.To] = append(r.Replies[rep.To], rep.Msg)
+		if r.Answered != nil {
+			r.Answered(rep)
+		}
 	}
 	for _, msg := range fx.Up {
 		r.queue = append(r.queue, up(self, msg))
@@ -332,6 +349,9 @@ func (r *Rig) run(self actors.PartID, fx actors.Effects) {
 	}
 	for _, s := range fx.Sends {
 		r.Sends[s.To] = append(r.Sends[s.To], s.Msg)
+		if r.Told != nil {
+			r.Told(s)
+		}
 	}
 	for _, t := range fx.Timers {
 		r.timers = slices.DeleteFunc(r.timers, func(o timer) bool { return o.part == self && o.fired.Name == t.Name })

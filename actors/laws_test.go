@@ -1,0 +1,483 @@
+package actors_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/parleyrun/parley/actors"
+	"github.com/parleyrun/parley/messages"
+	"github.com/parleyrun/parley/sessionlog"
+)
+
+// chaos is a session with two doors and a few claims around it, all of them
+// the real machines, and a world that reorders, kills, restarts and turns its
+// clock back.
+type chaos struct {
+	*rig
+	rt    *rapid.T
+	doors [2]*actors.Door
+	corr  uint64
+	calls map[actors.Addr]messages.Command // by the door's address and correlation
+	told  map[actors.Addr][]messages.Message
+	left  map[actors.Addr]bool // the caller went away
+	// repeated: the door asked again, while the first may still be on its way.
+	repeated map[actors.Addr]bool
+	claims   map[string]*held
+	root     string
+	dying    bool // after the next append
+}
+
+// held is a claim, and when it gives up on its session.
+type held struct {
+	m     *actors.Claim
+	timer actors.Timer
+	at    int64 // monotonic; 0: no timer
+	ended bool  // its client was told so
+}
+
+func newChaos(t *rapid.T) *chaos {
+	w := &chaos{rt: t, calls: map[actors.Addr]messages.Command{}, told: map[actors.Addr][]messages.Message{},
+		left: map[actors.Addr]bool{}, repeated: map[actors.Addr]bool{}, claims: map[string]*held{}, root: "root"}
+	w.rig = unattached(t, func(r *actors.Rules) {
+		r.FirstExpiryWins = rapid.Bool().Draw(t, "first expiry wins")
+		r.ClaimGraceMS = rapid.SampledFrom([]int64{0, 700}).Draw(t, "grace")
+		r.PassivateAfterMS = rapid.SampledFrom([]int64{0, 900}).Draw(t, "passivate")
+		r.OpenCallsMax, r.QueueMax = 3, 4
+	})
+	for i := range w.doors {
+		w.doors[i] = actors.NewDoor(fmt.Sprintf("door/%d", i))
+	}
+	w.Delivered, w.Lost, w.Answered, w.Told = nil, w.lost, w.answered, w.tell
+	w.Dies = func() bool { d := w.dying; w.dying = false; return d }
+	w.Choose = func(n int) int {
+		if n == 1 {
+			return 0
+		}
+		return rapid.IntRange(0, n-1).Draw(t, "mailbox")
+	}
+	w.command(attach("root"))
+	w.settle()
+	return w
+}
+
+// command hands a command to a door.
+func (w *chaos) command(cmd messages.Command) actors.Addr {
+	w.corr++
+	i := int(w.corr) % len(w.doors)
+	at := actors.Addr{Key: fmt.Sprintf("door/%d", i), Corr: w.corr}
+	w.calls[at], w.said[at] = cmd, cmd
+	w.door(i, actors.Envelope{Msg: actors.DoorCall{Corr: w.corr, Cmd: cmd}})
+	return at
+}
+
+func (w *chaos) door(i int, in actors.Envelope) {
+	fx := w.doors[i].Step(w.Now, in)
+	for _, s := range fx.Sends {
+		w.Send(s.From, s.Msg)
+	}
+	for _, r := range fx.Replies {
+		at := actors.Addr{Key: fmt.Sprintf("door/%d", i), Corr: r.To.Corr}
+		w.told[at] = append(w.told[at], r.Msg)
+	}
+}
+
+func (w *chaos) answered(r actors.Reply) {
+	for i := range w.doors {
+		if r.To.Key == fmt.Sprintf("door/%d", i) {
+			w.door(i, actors.Envelope{To: r.To, Msg: r.Msg})
+		}
+	}
+}
+
+func (w *chaos) tell(s actors.Send) { w.claim(s.To.Key, s.Msg) }
+
+// claim lets a claim take an input, and its client hear what comes of it.
+func (w *chaos) claim(name string, msg any) {
+	c, ok := w.claims[name]
+	if !ok {
+		return
+	}
+	w.claimed(c, c.m.Step(w.Now, actors.Envelope{Msg: msg}))
+}
+
+func (w *chaos) claimed(c *held, fx actors.Effects) {
+	for _, s := range fx.Sends {
+		w.Send(s.From, s.Msg)
+	}
+	for _, r := range fx.Replies {
+		_, end := r.Msg.(*messages.ClaimEnd)
+		require.False(w.t, c.ended, "a claim spoke after its end")
+		c.ended = c.ended || end
+	}
+	for _, tm := range fx.Timers {
+		if c.timer, c.at = tm, 0; tm.After >= 0 {
+			c.at = w.Now.Mono + tm.After
+		}
+	}
+}
+
+// lost tells everybody that the session lost something.
+func (w *chaos) lost() {
+	for at := range w.calls {
+		w.repeated[at] = w.repeated[at] || len(w.told[at]) == 0
+	}
+	for i := range w.doors {
+		w.door(i, actors.Envelope{Msg: actors.SessionGone{Session: "s1"}})
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.claims)) {
+		w.claim(name, actors.SessionGone{Session: "s1"})
+	}
+}
+
+// pass lets time pass, for the session and for the claims.
+func (w *chaos) pass(ms int64) {
+	w.Tick(ms)
+	for _, name := range slices.Sorted(maps.Keys(w.claims)) {
+		if c := w.claims[name]; c.at != 0 && c.at <= w.Now.Mono {
+			c.at = 0
+			w.claim(name, actors.Fired{Name: c.timer.Name, Gen: c.timer.Gen})
+		}
+	}
+}
+
+// settle delivers everything, and restarts a session that asked to be unloaded.
+func (w *chaos) settle() {
+	for w.Deliver() {
+	}
+	if w.Passivated {
+		w.refold()
+	}
+}
+
+// refold restarts, and holds that the fold of the log is the state.
+func (w *chaos) refold() {
+	before := snapshot(w.Session)
+	w.Restart()
+	require.Equal(w.t, before, snapshot(w.Session))
+}
+
+var chaosArguments = []string{
+	`{"questions":[{"id":"q","question":"?"}],"timeout":1}`,
+	`{"questions":[{"id":"q","question":"!"}],"timeout":2}`,
+	`{"questions":[{"id":"q","question":"?"}],"timeout":-1}`,
+	`{"questions":[{"id":"p","question":"?"},{"id":"q","question":"?"}],"timeout":1}`,
+	`{"questions":[{"id":"q","question":"?"}],"timeout":0}`,
+}
+
+// act does one thing.
+func (w *chaos) act() {
+	t := w.rt
+	pick := func(label string, of ...string) string { return rapid.SampledFrom(of).Draw(t, label) }
+	call := func() string { return pick("call", "c1", "c2", "c3") }
+	agent := func() string {
+		if rapid.IntRange(0, 9).Draw(t, "stale") == 0 {
+			return "stranger"
+		}
+		return w.root
+	}
+	switch rapid.IntRange(0, 23).Draw(t, "act") {
+	case 0, 1, 2:
+		c, n := call(), rapid.IntRange(0, 6).Draw(t, "attempt")
+		req := &messages.AskRequest{Session: "s1", Root: agent(), Attempt: fmt.Sprint(c, "/", n), CallId: c,
+			Arguments: chaosArguments[n%len(chaosArguments)], AnswererPresent: true}
+		if n == 6 {
+			req.Mode = messages.Mode_MODE_LEGACY
+		}
+		w.command(req)
+	case 3, 4, 5, 6:
+		req := submitReq(call(), pick("submission", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8"))
+		if rapid.Bool().Draw(t, "both") {
+			req.Answers = append(req.Answers, &messages.Answer{Id: "p"})
+		}
+		req.OnExpired = messages.OnExpired(rapid.IntRange(0, 2).Draw(t, "on expired"))
+		w.command(req)
+	case 7:
+		w.command(expireReq(call(), pick("claim", "k1", "k2", "k3")))
+	case 8:
+		w.command(delegateReq(call(), pick("claim", "k1", "k2", "k3")))
+	case 9:
+		req := withdrawReq(call())
+		req.Root = pick("by", "", w.root)
+		w.command(req)
+	case 10:
+		w.command(&messages.DismissRequest{Session: "s1", CallId: call()})
+	case 11, 12:
+		w.openClaim(pick("claim", "k1", "k2", "k3"), call())
+	case 13:
+		if name := pick("claim", "k1", "k2", "k3"); w.claims[name] != nil {
+			w.claim(name, actors.StreamClosed{Lost: rapid.Bool().Draw(t, "lost")})
+		}
+	case 14:
+		w.command(steerReq(pick("message", "m1", "m2", "m3", "m4"), pick("list", "next-step", "next-turn")))
+	case 15, 16:
+		w.turns(agent())
+	case 17, 18:
+		w.messages(agent())
+	case 19:
+		if rapid.IntRange(0, 4).Draw(t, "take over") == 0 {
+			w.root = fmt.Sprint("root", rapid.IntRange(0, 3).Draw(t, "root"))
+			w.command(attach(w.root))
+		}
+	case 20:
+		w.pass(rapid.SampledFrom([]int64{0, 1, 400, 1000, 2500, 11_000}).Draw(t, "ms"))
+	case 21:
+		w.Jump(rapid.SampledFrom([]int64{-5000, -900, 900, 5000}).Draw(t, "jump"))
+	case 22:
+		kind := rapid.SampledFrom([]actors.PartKind{actors.WaitPart, actors.InboxPart}).Draw(t, "kind")
+		if live := w.Live(kind); len(live) > 0 {
+			w.Crash(live[rapid.IntRange(0, len(live)-1).Draw(t, "part")])
+		}
+	case 23:
+		switch pick("end", "restart", "die", "leave") {
+		case "restart":
+			w.refold()
+		case "die":
+			w.dying = true
+		case "leave":
+			if w.corr > 0 {
+				w.leave(rapid.Uint64Range(1, w.corr).Draw(t, "caller"))
+			}
+		}
+	}
+}
+
+func (w *chaos) openClaim(name, call string) {
+	if w.claims[name] != nil {
+		w.claim(name, actors.StreamClosed{})
+	}
+	c := &held{m: actors.NewClaim(actors.Addr{Key: name}, "s1", call)}
+	w.claims[name] = c
+	w.claimed(c, c.m.Resume(w.Now))
+}
+
+func (w *chaos) leave(corr uint64) {
+	i := int(corr) % len(w.doors)
+	w.left[actors.Addr{Key: fmt.Sprintf("door/%d", i), Corr: corr}] = true
+	w.door(i, actors.Envelope{Msg: actors.DoorCancel{Corr: corr}})
+}
+
+// turns lets the agent's loop go on, or out of order.
+func (w *chaos) turns(root string) {
+	t := w.rt
+	n := int64(rapid.IntRange(0, 6).Draw(t, "turn"))
+	switch rapid.IntRange(0, 4).Draw(t, "loop") {
+	case 0:
+		w.command(&messages.BeginTurnRequest{Session: "s1", Root: root, Turn: n})
+	case 1:
+		w.command(&messages.BeginStepRequest{Session: "s1", Root: root, Turn: 0, Step: n})
+	case 2:
+		w.command(&messages.EndStepRequest{Session: "s1", Root: root})
+	default:
+		w.command(&messages.EndTurnRequest{Session: "s1", Root: root, Turn: 0, Aborted: rapid.Bool().Draw(t, "aborted")})
+	}
+}
+
+// messages lets the agent or a person handle what is queued.
+func (w *chaos) messages(root string) {
+	t := w.rt
+	all := slices.Concat(w.Session.Lists().NextStep, w.Session.Lists().NextTurn)
+	var some []string
+	for _, m := range all {
+		if rapid.Bool().Draw(t, "this one") {
+			some = append(some, m.ID)
+		}
+	}
+	turn := int64(rapid.IntRange(0, 6).Draw(t, "turn"))
+	switch rapid.IntRange(0, 4).Draw(t, "inbox") {
+	case 0:
+		w.command(&messages.ClaimMessagesRequest{Session: "s1", Root: root, Turn: turn, MessageIds: some, FirstStep: true})
+	case 1:
+		w.command(&messages.AdmitMessagesRequest{Session: "s1", Root: root, Turn: turn, MessageIds: some})
+	case 2:
+		w.command(&messages.AdmitMessagesRequest{Session: "s1", Root: root})
+	case 3:
+		w.command(&messages.AwaitInboxRequest{Session: "s1", Root: root})
+	default:
+		if len(some) > 0 {
+			w.command(&messages.WithdrawMessageRequest{Session: "s1", MessageId: some[0], By: "bob"})
+		}
+	}
+}
+
+// heal ends every fault and lets everything come to rest: claims go, clocks
+// run, and what has no deadline is withdrawn.
+func (w *chaos) heal() {
+	w.dying = false
+	for _, name := range slices.Sorted(maps.Keys(w.claims)) {
+		w.claim(name, actors.StreamClosed{})
+	}
+	w.settle()
+	for range 3 {
+		w.pass(20_000)
+		w.settle()
+	}
+	for _, c := range []string{"c1", "c2", "c3"} {
+		req := withdrawReq(c)
+		req.Root = ""
+		w.command(req)
+		w.settle()
+	}
+	w.Delivered = nil
+	w.check()
+}
+
+// after holds what must be true once everything is settled.
+func (w *chaos) after() {
+	a := w.account()
+	w.auditLog(a)
+	w.auditReplies(a, w.told, w.repeated)
+	for at, cmd := range w.calls {
+		if _, waits := cmd.(*messages.AwaitInboxRequest); waits || w.left[at] {
+			continue
+		}
+		got := w.told[at]
+		require.NotEmpty(w.t, got, "%T %v was never answered", cmd, cmd)
+		if res, ok := got[len(got)-1].(*messages.AskResponse); ok {
+			require.Nil(w.t, res.GetWaiting(), "an ask never ended: %v", cmd)
+		}
+	}
+	require.Zero(w.t, w.Parts(actors.WaitPart)+w.Timers(), "R11: nothing is left of what was settled")
+	for _, row := range w.Rows {
+		require.NotEqual(w.t, sessionlog.RowOpen, row.State)
+	}
+	// Once no turn is open there is nothing to repair.
+	p := sessionlog.NewProgress(sessionlog.V3)
+	for _, ev := range w.Log {
+		p = p.Fold(ev)
+	}
+	if !p.TurnOpen() {
+		require.Empty(w.t, p.Repair(sessionlog.CauseInterrupted, w.Session.Next(), 1))
+	} else {
+		require.Empty(w.t, p.Pending(), "every call of the open turn has its result")
+	}
+}
+
+// TestLawsOfASession: whatever happens to a session, in whatever order, its
+// promises hold. What an outsider counts in the log and what callers were told
+// is compared, never one fold with another alone.
+func TestLawsOfASession(t *testing.T) {
+	t.Parallel()
+	for range 10 { // times the checks of one run
+		rapid.Check(t, func(t *rapid.T) {
+			w := newChaos(t)
+			for range rapid.IntRange(1, 40).Draw(t, "acts") {
+				w.act()
+				for range rapid.IntRange(0, 4).Draw(t, "deliveries") {
+					w.Deliver()
+				}
+				if rapid.IntRange(0, 7).Draw(t, "look") == 0 {
+					w.check()
+				}
+			}
+			w.heal()
+			w.refold()
+			w.settle()
+			w.after()
+		})
+	}
+}
+
+// clockwork is what a wait's deadline must do, said without a machine: it is
+// one instant of the wall, a running timer is a duration, and nothing that
+// happens to claims moves the instant (Q-081, Q-084, Q-087, Q-091).
+type clockwork struct {
+	deadline int64 // wall
+	grace    int64
+	claims   map[string]bool
+	held     int64 // mono: a grace runs until then
+	fires    int64 // mono; -1: no timer runs
+	over     bool
+}
+
+func (c *clockwork) arm(now actors.Now) {
+	c.fires = now.Mono + max(0, c.deadline-now.Wall, c.held-now.Mono)
+}
+
+func (c *clockwork) open(now actors.Now, name string) {
+	if len(c.claims) == 0 && now.Wall >= c.deadline && now.Mono >= c.held {
+		c.over = true
+		return
+	}
+	c.claims[name], c.fires = true, -1
+}
+
+func (c *clockwork) close(now actors.Now, name string, lost bool) {
+	if !c.claims[name] {
+		return
+	}
+	delete(c.claims, name)
+	if lost {
+		c.held = max(c.held, now.Mono+c.grace)
+	}
+	if len(c.claims) == 0 {
+		c.arm(now)
+	}
+}
+
+// TestLawsOfADeadline: the host's deadline never fires under a claim, and after
+// the last release it fires at the original instant, or at once.
+func TestLawsOfADeadline(t *testing.T) {
+	t.Parallel()
+	for range 10 {
+		rapid.Check(t, func(t *rapid.T) {
+			r := unattached(t, func(rules *actors.Rules) {
+				rules.ClaimGraceMS = rapid.SampledFrom([]int64{0, 700}).Draw(t, "grace")
+				rules.FirstExpiryWins = false
+			})
+			r.Delivered = nil
+			r.do(attach("root"))
+			r.ask("c1", withTimeout(3))
+			c := &clockwork{deadline: r.Now.Wall + 3000, grace: r.Rules.ClaimGraceMS, claims: map[string]bool{}}
+			c.arm(r.Now)
+			for range rapid.IntRange(1, 25).Draw(t, "acts") {
+				name := rapid.SampledFrom([]string{"k1", "k2", "k3"}).Draw(t, "claim")
+				switch rapid.IntRange(0, 6).Draw(t, "act") {
+				case 0, 1:
+					c.open(r.Now, name)
+					r.claim("c1", name)
+				case 2:
+					lost := rapid.Bool().Draw(t, "lost")
+					c.close(r.Now, name, lost)
+					r.release("c1", actors.Addr{Key: name}, lost)
+				case 3:
+					if len(c.claims) > 1 || len(c.claims) == 1 && !c.claims[name] { // others hold: only its own claim goes
+						c.close(r.Now, name, false)
+						r.do(expireReq("c1", name))
+					} else {
+						c.close(r.Now, name, false)
+						r.do(delegateReq("c1", name))
+					}
+				case 4:
+					r.Jump(rapid.SampledFrom([]int64{-2000, -1, 1, 2000}).Draw(t, "jump"))
+				case 5:
+					c.claims, c.held = map[string]bool{}, r.Now.Mono+c.grace
+					c.arm(r.Now)
+					r.Kill(actors.WaitPart)
+				case 6:
+					ms := rapid.SampledFrom([]int64{0, 1, 699, 1000, 3000}).Draw(t, "ms")
+					end := r.Now.Mono + ms
+					c.over = c.fires >= 0 && c.fires <= end
+					at := r.Now.Wall + c.fires - r.Now.Mono
+					r.Advance(ms)
+					if c.over {
+						require.Equal(t, at, r.Log[len(r.Log)-1].Time, "it fired at another time")
+					}
+				}
+				if c.over {
+					require.Equal(t, "continued", r.state("c1"))
+					break
+				}
+				require.Equal(t, "open", r.state("c1"))
+				require.Equal(t, c.fires >= 0, r.Timers() == 1)
+				require.Equal(t, c.deadline, r.Rows["c1"].Due, "the recorded deadline never changes")
+			}
+			r.check()
+			r.audit()
+		})
+	}
+}
