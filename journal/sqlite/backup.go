@@ -58,7 +58,7 @@ func (c *conn) copyTo(ctx context.Context, path string) error {
 	if err := c.begin(); err != nil {
 		return err
 	}
-	b, err := c.BackupInit("main", uri(path, ""))
+	b, err := c.BackupInit("main", uri(path, over("")))
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"syscall"
 
@@ -23,14 +24,16 @@ func fault(path, doing string, err error) error {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	}
-	return messages.Refuse(faultCode(err), "the journal %s failed while %s: %v", path, doing, err)
+	code := faultCode(err)
+	if last := lastFailure(path); last != nil && errors.Is(err, sqlite3.IOERR) {
+		err = fmt.Errorf("%w: %w", err, last)
+	}
+	return messages.Refuse(code, "the journal %s failed while %s: %v", path, doing, err)
 }
 
 func faultCode(err error) messages.Code {
 	switch {
-	case errors.Is(err, sqlite3.FULL),
-		// A quota or a limit of file size is a full disk to whoever meets it.
-		errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EFBIG):
+	case errors.Is(err, sqlite3.FULL), isFull(err):
 		return messages.JournalFull
 	case errors.Is(err, sqlite3.READONLY), errors.Is(err, sqlite3.PERM),
 		errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):

@@ -26,7 +26,7 @@ func takeLock(path string) (lock, error) {
 	if err := touch(name); err != nil {
 		return lock{}, fault(path, "locking it with "+name, err)
 	}
-	c, err := sqlite3.Open(uri(name, ""))
+	c, err := sqlite3.Open(uri(name, "os"))
 	if err != nil {
 		return lock{}, fault(path, "locking it with "+name, err)
 	}

@@ -72,7 +72,7 @@ func newHistory(t *testing.T) *history {
 // one and of several are committed.
 func (h *history) play() {
 	var flying sync.WaitGroup
-	for round := range 26 {
+	for round := range 45 {
 		for k := range 1 + round%4 {
 			session := fmt.Sprint("s", (round*3+k*5)%6)
 			h.request(session, round*7+k*3, &flying)
@@ -164,8 +164,13 @@ func (h *history) losePower(ops []op, worker, workers int) (opened int) {
 				all.apply(p, len(p.data))
 				switch dice(4) {
 				case 0: // lost
-				case 1: // torn
-					some.apply(p, min(len(p.data), 512*dice(len(p.data)/512+1)))
+				case 1: // some of its sectors, in no order
+					for at := 0; at < len(p.data); at += 512 {
+						if dice(2) == 0 {
+							piece := p.data[at:min(at+512, len(p.data))]
+							some.apply(op{'w', p.file, p.off + int64(at), piece}, len(piece))
+						}
+					}
 				default:
 					some.apply(p, len(p.data))
 				}

@@ -94,7 +94,7 @@ type conn struct {
 // the operating system's.
 func dial(path, vfs string, cache int) (*conn, error) {
 	ctx := sqlite3.WithMaxMemory(context.Background(), memoryBytesMax)
-	c, err := sqlite3.OpenContext(ctx, uri(path, vfs))
+	c, err := sqlite3.OpenContext(ctx, uri(path, over(vfs)))
 	if err != nil {
 		return nil, fault(path, "opening it", err)
 	}
@@ -112,17 +112,15 @@ func dial(path, vfs string, cache int) (*conn, error) {
 	return out, nil
 }
 
-// uri names a file, whatever characters its path has.
+// uri names a file, whatever characters its path has. SQLite makes the WAL with
+// the mode of the file (modeof), not with that of the umask.
 func uri(path, vfs string) string {
 	path = filepath.ToSlash(path)
 	if !strings.HasPrefix(path, "/") {
 		path = "/" + path // C:/…
 	}
-	u := "file:" + (&url.URL{Path: path}).EscapedPath() + "?mode=rw"
-	if vfs != "" {
-		u += "&vfs=" + url.QueryEscape(vfs)
-	}
-	return u
+	modeof := strings.ReplaceAll(url.QueryEscape(path), "+", "%20") // SQLite takes a plus sign for itself
+	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?mode=rw&modeof=" + modeof + "&vfs=" + url.QueryEscape(vfs)
 }
 
 // prepare brings a fresh connection of the committer into the state it needs:
