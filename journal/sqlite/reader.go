@@ -125,8 +125,7 @@ func (c *conn) record(pos int64, passing bool) (r record, err error) {
 // lost tells why a record could not be read: the session was deleted after its
 // head was looked up, the disk failed, or the session is damaged.
 func (c *conn) lost(session string, h head, pos int64, cause error) error {
-	var sq *sqlite3.Error
-	if errors.As(cause, &sq) && !errors.Is(cause, sqlite3.CORRUPT) {
+	if code := sqlite3.ErrorCode(0); errors.As(cause, &code) && code != sqlite3.CORRUPT {
 		return cause
 	}
 	if now, err := c.head(session); err == nil && now.first != h.first {
