@@ -16,8 +16,7 @@ import (
 type bare struct {
 	s     *actors.Session
 	now   actors.Now
-	parts []actors.ToPart // the latest
-	seeds actors.PartID   // of the latest wait
+	seeds actors.PartID // the latest wait
 }
 
 func newBare(tb testing.TB) *bare {

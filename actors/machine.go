@@ -108,6 +108,7 @@ type Send struct {
 // PartKind is the kind of a part under a session.
 type PartKind string
 
+// The kinds of parts.
 const (
 	WaitPart  PartKind = "wait"
 	InboxPart PartKind = "inbox"

@@ -25,6 +25,7 @@ func CheckLiveRoot(c Caller) *messages.Error {
 	case CallerChild:
 		return messages.Refuse(messages.DelegatedCaller,
 			"a delegated agent cannot ask the user; put the open question into its final result")
+	case CallerNoRegistry, CallerUnknown, CallerStale:
 	}
 	return messages.Refuse(messages.CallerNotLive, "the asking agent is not the live agent of its session")
 }
@@ -145,6 +146,7 @@ func Settle(timed bool, out Outcome) (ResultKind, *messages.Error) {
 			return ResultNone, nil
 		}
 		return ResultError, out.Err
+	case OutcomeCancelled, OutcomeDisposed, OutcomeReply:
 	}
 	return ResultError, errAborted()
 }

@@ -90,6 +90,36 @@ func TestSubmissionIDs(t *testing.T) {
 		require.Contains(t, no.GetText(), `"c1"`)
 		require.Equal(t, "open", r.state("c2"))
 	})
+	t.Run("one id in flight for two calls: accepted for one, in time and late", func(t *testing.T) {
+		for name, late := range map[string]bool{"in time": false, "late": true} {
+			t.Run(name, func(t *testing.T) {
+				r := quickRig(t)
+				for _, call := range []string{"c1", "c2"} {
+					if late {
+						r.pend(call)
+					} else {
+						r.ask(call)
+					}
+				}
+				one, two := r.send(submitReq("c1", "s1")), r.send(submitReq("c2", "s1"))
+				r.run()
+				require.Empty(t, codeOf(r.last(one)))
+				require.Equal(t, messages.BadRequest, codeOf(r.last(two)))
+				r.audit()
+				r.do(submitReq("c2", "s2"))
+				require.Equal(t, 1, r.count(sessionlog.TypeSettled, `"s2"`), "the other call is still to be answered")
+			})
+		}
+	})
+	t.Run("a late reply is compared with the questions again when it is recorded", func(t *testing.T) {
+		r := newRig(t)
+		r.pend("c1")
+		r.say(&messages.AwaitInboxRequest{Session: "s1", Root: "root"}) // the inbox stays
+		n := len(r.Log)
+		r.Do(actors.Addr{}, actors.Record{Part: r.Live(actors.InboxPart)[0],
+			Outcome: actors.Outcome{Kind: actors.OutcomeReply, Submit: submitReq("c1", "s1", &messages.Answer{Id: "of another time"})}})
+		require.Len(t, r.Log, n)
+	})
 	t.Run("a message id is no submission id", func(t *testing.T) {
 		r := newRig(t)
 		r.ask("c1")
