@@ -46,7 +46,8 @@ func New(port Port, opts Options) (*Gateway, error) {
 
 // routes are what can be reached.
 func (g *Gateway) routes() http.Handler {
-	opts := []connect.HandlerOption{connect.WithReadMaxBytes(bodyBytesMax), connect.WithRecover(g.panicked)}
+	opts := []connect.HandlerOption{connect.WithReadMaxBytes(bodyBytesMax), connect.WithRecover(g.panicked),
+		connect.WithCompressMinBytes(compressBytesMin)}
 	mux := http.NewServeMux()
 	mux.Handle(messagesconnect.NewSessionServiceHandler(sessionService{g}, opts...))
 	mux.Handle(messagesconnect.NewQuestionServiceHandler(questionService{g}, opts...))

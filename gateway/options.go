@@ -13,6 +13,7 @@ import (
 // Limits of a connection. A request's own texts have theirs in package messages.
 const (
 	bodyBytesMax      = 4 << 20
+	compressBytesMin  = 4 << 10 // below it, compressing costs more than it saves
 	headerBytesMax    = 64 << 10
 	headerTimeout     = 10 * time.Second
 	bodyTimeout       = 30 * time.Second

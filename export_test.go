@@ -1,0 +1,4 @@
+package parley
+
+// LiveSessions counts the sessions in memory.
+func (n *Node) LiveSessions() int64 { return int64(n.sys.Snapshot().Sessions) }
