@@ -64,10 +64,15 @@ func (c *Claim) Step(_ Now, in Envelope) Effects {
 		if m.Session == c.session {
 			c.open(&fx)
 		}
+	case *messages.Refusal: // no frame will come: there is no such session, or it is not served now
+		if messages.Lookup(messages.Code(m.GetCode())).Kind == messages.RefusalKind {
+			c.finish(&messages.ClaimEnd{Reason: "unknown"}, &fx) // an empty stream, not an error
+		} else {
+			c.giveUp(&fx)
+		}
 	case Fired:
 		if m.Gen == c.gen {
-			c.release(true, &fx) // the session may only be slow, and still take up the claim
-			c.finish(&messages.ClaimEnd{Reason: "unavailable", Retryable: true}, &fx)
+			c.giveUp(&fx)
 		}
 	}
 	return fx
@@ -78,6 +83,13 @@ func (c *Claim) open(fx *Effects) {
 	fx.Sends = append(fx.Sends, Send{To: SessionAddr(c.session), From: c.self,
 		Msg: &messages.ClaimOpen{Session: c.session, CallId: c.call}})
 	fx.Timers = append(fx.Timers, Timer{Name: "reply", After: claimReplyMS, Gen: c.gen})
+}
+
+// giveUp ends the stream as retryable. The session may only be slow, and still
+// take up the claim, so it is told to let go of it.
+func (c *Claim) giveUp(fx *Effects) {
+	c.release(true, fx)
+	c.finish(&messages.ClaimEnd{Reason: "unavailable", Retryable: true}, fx)
 }
 
 func (c *Claim) release(lost bool, fx *Effects) {
