@@ -129,10 +129,12 @@ type (
 		From Addr
 		Req  *messages.SubmitRequest
 	}
-	// Quiet tells whether a wait has an asker, a claim or a decision under way.
+	// Quiet tells whether a wait has neither an asker, a claim nor a decision
+	// under way, after this many inputs from its session.
 	Quiet struct {
 		Part  PartID
 		Quiet bool
+		Seen  uint64
 	}
 	// Marked answers ClaimMarks, AdmitChecked AdmitMarks.
 	Marked struct {

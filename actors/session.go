@@ -59,7 +59,8 @@ const resultsMax = 512
 
 type waitPart struct {
 	id    PartID
-	quiet bool
+	sent  uint64
+	quiet bool // it said so, and has been told nothing since
 }
 
 type inboxPart struct {
@@ -234,7 +235,7 @@ func (s *Session) decideLocal(now Now, in Envelope) Effects {
 		return s.submit(m.From, m.Req)
 	case Quiet:
 		if i := s.partIndex(m.Part.Call); i >= 0 && s.parts[i].id == m.Part {
-			s.parts[i].quiet = m.Quiet
+			s.parts[i].quiet = m.Quiet && m.Seen == s.parts[i].sent
 		}
 	case Marked:
 		return s.marked(m)
@@ -346,9 +347,17 @@ func (s *Session) endWait(call string, last Local, fx *Effects) {
 // toWait routes to the open wait of a call; without one the fold has the answer.
 func (s *Session) toWait(from Addr, call string, m Local) Effects {
 	if i := s.partIndex(call); i >= 0 {
-		return Effects{Parts: []ToPart{{Part: s.parts[i].id, Msg: m}}}
+		return Effects{Parts: []ToPart{s.tellWait(i, m)}}
 	}
 	return s.refuse(from, s.over(call))
+}
+
+// tellWait speaks to a wait, which from now on is not quiet until it says so.
+func (s *Session) tellWait(i int, m Local) ToPart {
+	p := &s.parts[i]
+	p.sent++
+	p.quiet = false
+	return ToPart{Part: p.id, Msg: m}
 }
 
 // over is the refusal for a call that is not open: who won, or that nobody knows it.
@@ -450,7 +459,7 @@ func (s *Session) fired(now Now, m Fired) Effects {
 
 func (s *Session) openClaim(from Addr, m *messages.ClaimOpen) Effects {
 	if i := s.partIndex(m.GetCallId()); i >= 0 {
-		return Effects{Parts: []ToPart{{Part: s.parts[i].id, Msg: OpenClaim{from}}}}
+		return Effects{Parts: []ToPart{s.tellWait(i, OpenClaim{from})}}
 	}
 	reason := "unknown" // an unknown or finished wait gives an empty stream, not an error
 	if _, ok := s.winners[m.GetCallId()]; ok {
@@ -461,7 +470,7 @@ func (s *Session) openClaim(from Addr, m *messages.ClaimOpen) Effects {
 
 func (s *Session) closeClaim(from Addr, m *messages.ClaimRelease) Effects {
 	if i := s.partIndex(m.GetCallId()); i >= 0 {
-		return Effects{Parts: []ToPart{{Part: s.parts[i].id, Msg: CloseClaim{From: from, Lost: m.GetLost()}}}}
+		return Effects{Parts: []ToPart{s.tellWait(i, CloseClaim{From: from, Lost: m.GetLost()})}}
 	}
 	return Effects{}
 }

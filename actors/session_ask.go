@@ -255,7 +255,7 @@ func (s *Session) detach(from Addr, m *messages.AskDetachRequest) Effects {
 	if m.GetCallId() == "" {
 		s.tellInbox(&fx, DropAsker{from})
 	} else if i := s.partIndex(m.GetCallId()); i >= 0 {
-		fx.Parts = append(fx.Parts, ToPart{Part: s.parts[i].id, Msg: DropAsker{from}})
+		fx.Parts = append(fx.Parts, s.tellWait(i, DropAsker{from}))
 	}
 	return fx
 }

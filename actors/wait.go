@@ -38,6 +38,8 @@ type Wait struct {
 	ended    bool
 	settling bool
 	quiet    bool // what the session was last told
+	seen     uint64
+	told     uint64 // of what was seen, when it was last told
 	gen      uint32
 	corr     uint32
 	heldTo   int64 // monotonic: claim_grace holds a passed deadline until then
@@ -112,6 +114,11 @@ func (w *Wait) Step(now Now, in Envelope) Effects {
 		}
 	case Ended:
 		w.end(m.End, false, &fx)
+	default:
+		return fx
+	}
+	if _, own := in.Msg.(Fired); !own {
+		w.seen++
 	}
 	w.tellQuiet(&fx)
 	return fx
@@ -306,13 +313,15 @@ func (w *Wait) overdue(now Now) bool {
 }
 
 // tellQuiet tells the session when the wait starts or stops to matter to
-// somebody: a session with only quiet waits may be passivated.
+// somebody: a session with only quiet waits may be passivated. A quiet one says
+// so after each input, since the session takes it for busy until it does.
 func (w *Wait) tellQuiet(fx *Effects) {
 	quiet := len(w.askers) == 0 && len(w.claims) == 0 && !w.settling
-	if quiet != w.quiet && !w.ended {
-		w.quiet = quiet
-		fx.Up = append(fx.Up, Quiet{Part: w.part, Quiet: quiet})
+	if w.ended || quiet == w.quiet && (!quiet || w.seen == w.told) {
+		return
 	}
+	w.quiet, w.told = quiet, w.seen
+	fx.Up = append(fx.Up, Quiet{Part: w.part, Quiet: quiet, Seen: w.seen})
 }
 
 // without takes an address out of a list, in place.
