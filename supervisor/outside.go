@@ -187,16 +187,20 @@ func (c *Claim) end(reason string, retryable bool) {
 }
 
 // stopped is called when the actor has stopped. If nobody meant it to, client
-// and session both learn that the claim is lost.
-func (c *Claim) stopped() {
+// and session both learn that the claim is lost. One that crashed over its own
+// end has not told its session, which would let it hold the wait for ever.
+func (c *Claim) stopped(crashed bool) {
 	if c == nil {
 		return // it was never opened
 	}
 	c.sys.claims.remove(c)
-	if !c.sys.claims.letGo(c) {
+	letGo := c.sys.claims.letGo(c)
+	if letGo {
+		guarded(c.sys.log, "claim end", func() { c.sink.End("unavailable", true) })
+	}
+	if !letGo && !crashed {
 		return
 	}
-	guarded(c.sys.log, "claim end", func() { c.sink.End("unavailable", true) })
 	c.sys.route(actors.SessionAddr(c.session), c.Addr(),
 		&messages.ClaimRelease{Session: c.session, CallId: c.call, Lost: true})
 }

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -18,7 +19,7 @@ import (
 //	Started ─▶ Open ─▶ NewSession ─▶ Resume ─▶ { Step ─▶ Append ─▶ Apply ─▶ release } …
 //
 // Invariant: nothing is told to anybody before it is durable. Invariant: held is
-// empty whenever the session is ready and no turn is open.
+// empty whenever the session is ready, no turn is open, and it is not about to stop.
 type ledger struct {
 	epoch  int64
 	seq    int64 // of the next event
@@ -26,6 +27,7 @@ type ledger struct {
 	held   []*actors.Envelope
 	parts  []part
 	guilty map[actors.Addr]*messages.Error // not to be tried again; almost always nil
+	again  *actors.Envelope                // to be put to the machine once no part is stopping
 }
 
 // turn is a step that waits for the journal.
@@ -37,11 +39,11 @@ type turn struct {
 }
 
 // part is a child of the session. stopping: it was told to, so its end is none
-// of the machine's business.
+// of the machine's business. crashed: what it was told last it has told nobody.
 type part struct {
-	id       actors.PartID
-	pid      *actor.PID
-	stopping bool
+	id                actors.PartID
+	pid               *actor.PID
+	stopping, crashed bool
 }
 
 // opened and appended are the journal's answers. owner tells an answer to this
@@ -230,10 +232,25 @@ func (s *shell) appended(ctx actor.Context, m *appended) {
 	s.log.turn = nil
 	s.release(ctx, t.in, &t.fx, r)
 	if s.last && s.phase == ready {
-		s.leave(ctx)
+		s.quit(ctx)
 		return
 	}
 	s.drain(ctx)
+}
+
+// passivate unloads the session, but not over parts that still have a last word
+// to say: a stop would overtake it, and whoever waits for it would wait for ever.
+// Then the input that led here is put to the machine again, behind what they say.
+func (s *shell) passivate(ctx actor.Context, in *actors.Envelope) {
+	if s.anyStopping() {
+		s.log.again = in
+		return
+	}
+	s.leave(ctx)
+}
+
+func (s *shell) anyStopping() bool {
+	return slices.ContainsFunc(s.log.parts, func(p part) bool { return p.stopping })
 }
 
 // leave unloads the session. The router holds back what is said to it from now
@@ -257,13 +274,13 @@ func (s *shell) leave(ctx actor.Context) {
 }
 
 // quit stops a session with its node: after the append in flight, if there is
-// one. It records nothing.
+// one, and after the last words of its parts. It records nothing.
 func (s *shell) quit(ctx actor.Context) {
 	switch {
 	case s.kind == doorKind:
 		s.sys.callers.close()
 		ctx.Poison(ctx.Self())
-	case s.log.turn != nil:
+	case s.log.turn != nil || s.anyStopping():
 		s.last = true
 	default:
 		s.leave(ctx)
@@ -303,8 +320,21 @@ func (s *shell) part(id actors.PartID) *part {
 	return nil
 }
 
-// partEnded forgets a part that has stopped. If it was not told to, it crashed:
-// the machine hears of it once, and whoever was waiting inside it must ask again.
+// partCrashed notes that a part will end by a crash.
+func (s *shell) partCrashed(who *actor.PID) {
+	if s.log == nil {
+		return
+	}
+	for i := range s.log.parts {
+		if s.log.parts[i].pid.Id == who.Id {
+			s.log.parts[i].crashed = true
+		}
+	}
+}
+
+// partEnded forgets a part that has stopped. If it was not told to, the machine
+// hears of it once. If it crashed, even over its last word, whoever was waiting
+// inside it must ask again.
 func (s *shell) partEnded(ctx actor.Context, who *actor.PID) {
 	if s.log == nil {
 		return
@@ -316,11 +346,27 @@ func (s *shell) partEnded(ctx actor.Context, who *actor.PID) {
 		last := len(s.log.parts) - 1
 		s.log.parts[i], s.log.parts[last] = s.log.parts[last], part{}
 		s.log.parts = s.log.parts[:last]
-		if !p.stopping && s.phase == ready {
-			s.log.guilty = s.sys.ward.guilty(ctx.Self().Id)
-			s.input(ctx, &actors.Envelope{Msg: actors.PartDied{Part: p.id}})
-			s.sys.gone(s.session())
+		s.partsQuiet(ctx)
+		if s.phase != ready || p.stopping && !p.crashed {
+			return
 		}
+		s.log.guilty = s.sys.ward.guilty(ctx.Self().Id)
+		if !p.stopping {
+			s.input(ctx, &actors.Envelope{Msg: actors.PartDied{Part: p.id}})
+		}
+		s.sys.gone(s.session())
 		return
+	}
+}
+
+// partsQuiet goes on with what waited for parts to have their last word.
+func (s *shell) partsQuiet(ctx actor.Context) {
+	switch {
+	case s.phase != ready || s.anyStopping():
+	case s.last:
+		s.quit(ctx)
+	case s.log.again != nil:
+		ctx.Send(ctx.Self(), s.log.again)
+		s.log.again = nil
 	}
 }

@@ -144,7 +144,7 @@ func (s *shell) input(ctx actor.Context, in *actors.Envelope) {
 	case s.phase == broken:
 	case s.phase == leaving:
 		s.bounce(in)
-	case s.log != nil && (s.phase == loading || s.log.turn != nil):
+	case s.log != nil && (s.phase == loading || s.log.turn != nil || s.last):
 		s.hold(in)
 	default:
 		s.step(ctx, in)
@@ -198,7 +198,7 @@ func (s *shell) release(ctx actor.Context, in *actors.Envelope, fx *actors.Effec
 		s.setTimer(ctx, t)
 	}
 	if fx.Passivate && s.log != nil {
-		s.leave(ctx)
+		s.passivate(ctx, in)
 	}
 }
 
@@ -256,7 +256,7 @@ func (s *shell) stopped(ctx actor.Context) {
 	case partKind:
 		s.sys.counters.parts.Add(-1)
 	case claimKind:
-		s.sys.claims.get(s.key).stopped()
+		s.sys.claims.get(s.key).stopped(s.phase == broken)
 	case doorKind:
 		s.sys.doorClosed()
 	}

@@ -93,23 +93,23 @@ func (st *rootStrategy) HandleFailure(_ *actor.ActorSystem, sup actor.Supervisor
 	}
 }
 
-// partStrategy stops a part that crashed: its session spawns a successor. The
+// HandleFailure stops a part that crashed: its session spawns a successor. The
 // crash counts as one of its session, so that a command which kills the same
-// part again and again ends like one that kills the session.
-type partStrategy struct{ sys *System }
-
-func (st *partStrategy) HandleFailure(_ *actor.ActorSystem, sup actor.Supervisor, who *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
-	session := st.sys.engine.NewLocalPID(sessionOfPart(who.Id))
-	v := st.sys.ward.crashed(session, asCrash(reason))
+// part again and again ends like one that kills the session. The engine calls
+// it on the session's goroutine.
+func (s *shell) HandleFailure(_ *actor.ActorSystem, sup actor.Supervisor, who *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
+	session := s.sys.engine.NewLocalPID(sessionOfPart(who.Id))
+	v := s.sys.ward.crashed(session, asCrash(reason))
 	if v.restart {
-		st.sys.ward.restarted(session.Id) // the session itself goes on
+		s.sys.ward.restarted(session.Id) // the session itself goes on
+		s.partCrashed(who)
 		sup.StopChildren(who)
 		return
 	}
 	if v.quarantine {
-		st.sys.quarantined(session.Id, asCrash(reason))
+		s.sys.quarantined(session.Id, asCrash(reason))
 	}
-	st.sys.root.Stop(session) // and its parts with it
+	s.sys.root.Stop(session) // and its parts with it
 }
 
 // doorCrashed answers all who wait: a new door does not know them. Whoever broke

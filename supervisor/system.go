@@ -65,7 +65,7 @@ func Start(cfg Config) (*System, error) {
 	guardian := actor.WithGuardian(&rootStrategy{sys})
 	sys.props.session = sys.rt.Props(func() actor.Actor {
 		return &shell{sys: sys, kind: sessionKind, log: &ledger{}}
-	}, guardian, actor.WithSupervisor(&partStrategy{sys}))
+	}, guardian)
 	sys.props.part = sys.rt.Props(func() actor.Actor { return &shell{sys: sys, kind: partKind} })
 	sys.props.claim = sys.rt.Props(func() actor.Actor { return &shell{sys: sys, kind: claimKind} }, guardian)
 	if err := sys.plant(guardian); err != nil {
