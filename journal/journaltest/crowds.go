@@ -18,7 +18,7 @@ import (
 // manySessionsAtOnce lets owners write, rivals fence them, and readers read,
 // all at once, and then holds the journal to what it acknowledged.
 func manySessionsAtOnce(t *testing.T, h Harness) {
-	const sessions, rounds = 24, 40
+	const sessions, rounds = 24, 30
 	j := h.Journal
 	var acknowledged [sessions]int64
 	stop := make(chan struct{})
@@ -204,7 +204,7 @@ func randomHistories(t *testing.T, h Harness) {
 	j, model := h.Journal, map[string]*plain{}
 	changed := map[[2]string]sessionlog.Row{}
 	var after journal.Position
-	for step := range 600 {
+	for step := range 400 {
 		session := fmt.Sprint("s", d.n(7))
 		m := model[session]
 		if m == nil {

@@ -36,18 +36,26 @@ func BenchmarkAppendBesideBare(b *testing.B) {
 			ours := openBench(b)
 			bare := openBare(b, 4096, 1000)
 			tuned := openBare(b, pageBytes, walPagesDefault)
-			var spent [3]time.Duration
+			var spent, used [3]time.Duration
 			b.ResetTimer()
 			for range rounds {
 				n := max(b.N/rounds/c, 1)
-				spent[0] += crowd(c, func(i int) { bare.requests(n) })
-				spent[1] += crowd(c, func(i int) { ours.requests(i, n) })
-				spent[2] += crowd(c, func(i int) { tuned.requests(n) })
+				for k, run := range []func(int){
+					func(int) { bare.requests(n) },
+					func(i int) { ours.requests(i, n) },
+					func(int) { tuned.requests(n) },
+				} {
+					before := processorTime()
+					spent[k] += crowd(c, run)
+					used[k] += processorTime() - before
+				}
 			}
 			done := float64(rounds * c * max(b.N/rounds/c, 1))
 			b.ReportMetric(done/spent[0].Seconds(), "bare/s")
 			b.ReportMetric(done/spent[1].Seconds(), "append/s")
 			b.ReportMetric(done/spent[2].Seconds(), "tuned/s")
+			b.ReportMetric(used[0].Seconds()/done*1e6, "bare-cpu-µs")
+			b.ReportMetric(used[1].Seconds()/done*1e6, "append-cpu-µs")
 			b.ReportMetric(spent[0].Seconds()/spent[1].Seconds(), "of-bare")
 			b.ReportMetric(spent[2].Seconds()/spent[1].Seconds(), "of-tuned")
 			b.ReportMetric(0, "ns/op")

@@ -463,7 +463,7 @@ func TestABatchOverTheLimitIsRefused(t *testing.T) {
 	if _, err := journaltest.Append(j, b); messages.CodeOf(err) != messages.TooLarge {
 		t.Fatal(err)
 	}
-	b.Events = journaltest.Events(0, 1, strings.Repeat("x", batchBytesMax/4))
+	b.Events = journaltest.Events(0, 1, strings.Repeat("x", batchBytesMax/8))
 	if _, err := journaltest.Append(j, b); err != nil {
 		t.Fatal(err)
 	}

@@ -151,7 +151,7 @@ func (h *history) losePower(ops []op, worker, workers int) (opened int) {
 		} else {
 			pending[o.file] = append(pending[o.file], o)
 		}
-		if i%workers != worker {
+		if i%(workers*boundaryStride) != worker*boundaryStride {
 			continue
 		}
 		if o.kind == 's' {

@@ -1,0 +1,18 @@
+//go:build unix
+
+package sqlite
+
+import (
+	"syscall"
+	"time"
+)
+
+// processorTime is what this process has used of the processors: the measure
+// to compare by when something else is running, too.
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
