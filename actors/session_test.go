@@ -317,6 +317,18 @@ func TestPassivation(t *testing.T) {
 		r.Advance(60_000)
 		require.True(t, r.Passivated)
 	})
+	t.Run("a wait whose bid was refused does not keep it", func(t *testing.T) {
+		r := newRig(t, idle)
+		r.ask("c1", withTimeout(3600))
+		asker := r.ask("c2", withTimeout(3600))
+		r.send(submitReq("c1", "s1"))
+		r.send(submitReq("c2", "s1")) // one id for two calls
+		r.run()
+		require.Equal(t, "open", r.state("c2"))
+		r.Do(asker, &messages.AskDetachRequest{Session: "s1", CallId: "c2"})
+		r.Advance(60_000)
+		require.True(t, r.Passivated)
+	})
 	t.Run("0 never unloads", func(t *testing.T) {
 		r := newRig(t)
 		r.Advance(1 << 40)
