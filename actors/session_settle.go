@@ -161,7 +161,7 @@ func (s *Session) recordOutcome(now Now, m Record) Effects {
 		return Effects{} // that wait has been ended; it has told its rivals so
 	}
 	if err := s.usedElsewhere(m.Outcome.Submit); err != nil { // meanwhile, and not when it was routed
-		return Effects{Parts: []ToPart{{Part: m.Part, Msg: Refused{m.Corr, err}}}}
+		return Effects{Parts: []ToPart{s.tellWait(i, Refused{m.Corr, err})}}
 	}
 	kind, failure := Settle(c.wait.deadline != 0, m.Outcome)
 	rec := sessionlog.SettledRecord{CallID: c.id, Outcome: outcomeName(kind, m.Outcome), By: m.Outcome.By, Reason: m.Outcome.Reason}
