@@ -180,7 +180,7 @@ func TestRestartedSessionIgnoresWhatItsOldPartsSaid(t *testing.T) {
 	n.say("s", "log b")
 	n.w.settle()
 	// The session waits for its restart; its part still lives and speaks up.
-	part := n.engine.NewLocalPID(sessionName("s") + "/wait/c/1~1")
+	part := n.engine.NewLocalPID(sessionName("s") + "/wait/c/1~1.1")
 	n.engine.Root.Send(part, &downward{msg: actors.WaitDismiss{Req: &messages.DismissRequest{By: "up"}}})
 	n.w.settle()
 	if seen := n.took(); !strings.HasSuffix(seen, "part:up") {

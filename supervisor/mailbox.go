@@ -1,7 +1,9 @@
 package supervisor
 
 import (
+	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
 )
@@ -82,11 +84,43 @@ func (m *mailbox) wake() {
 		return
 	}
 	m.running = true
-	go m.loop()
+	crew.run(m)
 }
 
 func (m *mailbox) deliverable() bool {
 	return m.queues != nil && (m.queues.system.len() > 0 || !m.suspended && m.queues.user.len() > 0)
+}
+
+// crew are the goroutines that deliver. One that has emptied a mailbox waits for
+// the next, for a fresh goroutine has to grow its stack anew through all layers
+// of the engine: measured, that was a tenth of all the time spent. A handler may
+// block (it should not), so there is no upper bound, only one on those that wait.
+var crew = workers{jobs: make(chan *mailbox), idleMax: int32(4 * runtime.GOMAXPROCS(0))}
+
+type workers struct {
+	jobs    chan *mailbox // unbuffered: taken only by one that waits
+	idle    atomic.Int32
+	idleMax int32
+}
+
+func (w *workers) run(m *mailbox) {
+	select {
+	case w.jobs <- m:
+	default:
+		go w.work(m)
+	}
+}
+
+func (w *workers) work(m *mailbox) {
+	for {
+		m.loop()
+		if w.idle.Add(1) > w.idleMax {
+			w.idle.Add(-1)
+			return
+		}
+		m = <-w.jobs
+		w.idle.Add(-1)
+	}
 }
 
 func (m *mailbox) loop() {

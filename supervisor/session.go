@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -291,7 +292,7 @@ func (s *shell) quit(ctx actor.Context) {
 // it stop once it has heard what was said before.
 func (s *shell) toPart(ctx actor.Context, from actors.Addr, to actors.ToPart) {
 	if to.Seed != nil {
-		pid, err := ctx.SpawnNamed(s.sys.props.part, to.Part.Name())
+		pid, err := s.spawnPart(ctx, to.Part)
 		if err != nil {
 			panic(fmt.Sprintf("supervisor: part %s: %v", to.Part.Name(), err))
 		}
@@ -309,6 +310,16 @@ func (s *shell) toPart(ctx actor.Context, from actors.Addr, to actors.ToPart) {
 		p.stopping = true
 		ctx.Poison(p.pid)
 	}
+}
+
+// spawnPart makes a part a child of the session: its failures come here, and so
+// does its end. Only the engine's own set of children is left out, since it
+// costs a parked session 600 bytes for one entry and ours has the parts anyway.
+// So the session stops its parts itself (ending), and does not wait for them:
+// the epoch in the name keeps a successor's parts apart from those that still stop.
+func (s *shell) spawnPart(ctx actor.Context, id actors.PartID) (*actor.PID, error) {
+	name := ctx.Self().Id + "/" + id.Name() + "." + strconv.FormatInt(s.log.epoch, 36)
+	return actor.DefaultSpawner(s.sys.engine, name, s.sys.props.part, ctx)
 }
 
 func (s *shell) part(id actors.PartID) *part {

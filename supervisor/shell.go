@@ -238,6 +238,9 @@ func (s *shell) ending(ctx actor.Context) {
 	if s.kind != sessionKind {
 		return
 	}
+	for _, p := range s.log.parts {
+		ctx.Stop(p.pid)
+	}
 	if _, stopping := ctx.Message().(*actor.Stopping); stopping && s.phase != leaving {
 		// Nobody asked it to go: what it held is lost, and who waits must hear of it.
 		s.gone = true
