@@ -26,15 +26,17 @@ func (j *Journal) Backup(ctx context.Context, path string) error {
 		return errExists(path)
 	}
 	partial := path + ".partial"
-	f, err := os.OpenFile(partial, os.O_RDWR|os.O_CREATE|os.O_EXCL, fileMode) //nolint:gosec // the path is the operator's own choice
+	f, err := os.OpenFile(partial, os.O_RDWR|os.O_CREATE|os.O_EXCL, fileMode)
 	if errors.Is(err, fs.ErrExist) {
 		return messages.Refuse(messages.BadRequest, "%s exists: another backup is running, or one was broken off; remove it if none is running", partial)
 	}
 	if err != nil {
 		return fault(partial, "making it", err)
 	}
-	defer os.Remove(partial)
-	defer f.Close()
+	defer func() { // what is left is the copy under its own name, synced, or nothing
+		_ = f.Close()
+		_ = os.Remove(partial)
+	}()
 	if err := j.pool.do(ctx, "being copied to "+path, func(c *conn) error { return c.copyTo(ctx, partial) }); err != nil {
 		return err
 	}
@@ -71,12 +73,13 @@ func (c *conn) copyTo(ctx context.Context, path string) error {
 }
 
 func syncFolder(path string) error {
-	d, err := os.Open(path) //nolint:gosec // the folder of a path that was just written to
+	d, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	defer d.Close()
-	if err := d.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, fs.ErrInvalid) {
+	err = d.Sync()
+	_ = d.Close() // nothing was written through it
+	if err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, fs.ErrInvalid) {
 		return err
 	}
 	return nil

@@ -201,7 +201,7 @@ func openBare(b *testing.B, page, checkpoint int) *bare {
 	b.Cleanup(func() {
 		close(o.queue)
 		<-o.ended
-		c.close()
+		c.discard()
 	})
 	return o
 }

@@ -330,7 +330,7 @@ func (w *committer) fail(group []*request, cause error) {
 	if code := faultCode(cause); code == messages.JournalFull || code == messages.JournalLocked {
 		return
 	}
-	w.c.close()
+	w.c.discard()
 	w.c = nil
 }
 
@@ -376,7 +376,7 @@ func (w *committer) revive() error {
 		return err
 	}
 	if err := w.adopt(c); err != nil {
-		c.close()
+		c.discard()
 		w.c = nil
 		return err
 	}

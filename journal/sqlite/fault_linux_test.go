@@ -66,7 +66,7 @@ func TestWhatCannotBeWrittenIsReadOnly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			// Not below t.TempDir, which nobody else can enter.
-			folder, err := os.MkdirTemp("", "journal")
+			folder, err := os.MkdirTemp("", "journal") //nolint:usetesting // see above
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -34,7 +34,7 @@ var roles = map[string]func(path string){
 		j, err := Open(path)
 		fmt.Println(messages.CodeOf(err), err)
 		if err == nil {
-			j.Close()
+			_ = j.Close()
 		}
 	},
 	// write appends for ever, and says what has been acknowledged.
@@ -107,7 +107,7 @@ func wantRefused(t *testing.T, path string, code messages.Code) {
 	before, _ := os.ReadFile(path)
 	j, err := Open(path)
 	if err == nil {
-		j.Close()
+		_ = j.Close()
 		t.Fatalf("%s was opened, want %s", path, code)
 	}
 	if messages.CodeOf(err) != code || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), messages.Lookup(code).Remedy) {
@@ -219,7 +219,9 @@ func TestADamagedFileIsRefused(t *testing.T) {
 	if _, err := f.WriteAt(junk, 100); err != nil { // the page that names the tables
 		t.Fatal(err)
 	}
-	f.Close()
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
 	wantRefused(t, path, messages.JournalCorrupt)
 	if err := os.Truncate(path, 5000); err != nil {
 		t.Fatal(err)

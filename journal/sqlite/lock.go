@@ -31,7 +31,7 @@ func takeLock(path string) (lock, error) {
 		return lock{}, fault(path, "locking it with "+name, err)
 	}
 	if err := c.Exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE"); err != nil {
-		c.Close()
+		_ = c.Close()
 		if errors.Is(err, sqlite3.BUSY) {
 			return lock{}, messages.Refuse(messages.JournalLocked, "the journal %s is open already, in another process or twice in this one", path)
 		}
@@ -56,8 +56,8 @@ func locate(path string) (string, error) {
 	if err := os.MkdirAll(filepath.Dir(full), folderMode); err != nil {
 		return "", fault(full, "making its folder", err)
 	}
-	if real, err := filepath.EvalSymlinks(full); err == nil {
-		return real, nil
+	if file, err := filepath.EvalSymlinks(full); err == nil {
+		return file, nil
 	}
 	folder, err := filepath.EvalSymlinks(filepath.Dir(full))
 	if err != nil {
@@ -69,7 +69,7 @@ func locate(path string) (string, error) {
 // touch makes a file that only this user can read, or finds that it is there
 // and can be written. SQLite would make it with the mode of the umask.
 func touch(path string) error {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, fileMode) //nolint:gosec // the path is the operator's own choice
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, fileMode)
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func (p *pool) do(ctx context.Context, doing string, read func(*conn) error) err
 			return err
 		}
 		if err = c.Exec("PRAGMA query_only = ON"); err != nil {
-			c.close()
+			c.discard()
 			c = nil
 			return fault(p.path, doing, err)
 		}
@@ -64,7 +64,7 @@ func (p *pool) do(ctx context.Context, doing string, read func(*conn) error) err
 	c.SetInterrupt(context.Background())
 	if !c.GetAutocommit() {
 		if e := c.query("ROLLBACK", nil); e != nil {
-			c.close()
+			c.discard()
 			c = nil // a connection that cannot even end its transaction is not used again
 		}
 	}
@@ -85,7 +85,7 @@ func (p *pool) close() {
 	close(p.stop)
 	for range readersMax {
 		if c := <-p.slots; c != nil {
-			c.close()
+			c.discard()
 		}
 	}
 }

@@ -20,10 +20,10 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 func checksum(session, seq, count, prev int64, header, delta, events []byte) uint32 {
 	var fixed [4*8 + 2*4]byte
 	for i, n := range []int64{session, seq, count, prev} {
-		binary.LittleEndian.PutUint64(fixed[8*i:], uint64(n)) //nolint:gosec // bits, not a number
+		binary.LittleEndian.PutUint64(fixed[8*i:], uint64(n))
 	}
-	binary.LittleEndian.PutUint32(fixed[32:], uint32(len(header))) //nolint:gosec // bounded by batchBytesMax
-	binary.LittleEndian.PutUint32(fixed[36:], uint32(len(delta)))  //nolint:gosec // bounded by batchBytesMax
+	binary.LittleEndian.PutUint32(fixed[32:], uint32(len(header)))
+	binary.LittleEndian.PutUint32(fixed[36:], uint32(len(delta)))
 	sum := crc32.Update(0, castagnoli, fixed[:])
 	for _, part := range [][]byte{header, delta, events} {
 		sum = crc32.Update(sum, castagnoli, part)

@@ -106,7 +106,7 @@ func dial(path, vfs string, cache int) (*conn, error) {
 		PRAGMA temp_store = MEMORY;
 		PRAGMA synchronous = FULL;`, busyTimeoutMS, cache))
 	if err != nil {
-		c.Close()
+		out.discard()
 		return nil, fault(path, "opening it", err)
 	}
 	return out, nil
@@ -236,11 +236,15 @@ func (c *conn) number(sql string, args ...any) (n int64, ok bool, err error) {
 // close closes the statements and then the connection.
 func (c *conn) close() error {
 	for sql, s := range c.stmts {
-		s.Close()
+		_ = s.Close() // repeats the statement's last error, which was seen
 		delete(c.stmts, sql)
 	}
-	return c.Conn.Close()
+	return c.Close()
 }
+
+// discard closes a connection whose last word does not matter: it has failed, or
+// it has only read.
+func (c *conn) discard() { _ = c.close() }
 
 // fileMode and folderMode: what people told their agents is nobody else's.
 const (

@@ -83,11 +83,11 @@ func open(path string, o options) (*Journal, error) {
 	j.tail.sessions = map[string]*tailSession{}
 	j.committer = &committer{j: j, staged: map[string]head{}, resting: map[string]head{}}
 	if err := touchAll(path); err != nil {
-		held.release()
+		_ = held.release()
 		return nil, err
 	}
 	if err := j.committer.revive(); err != nil {
-		held.release()
+		_ = held.release()
 		return nil, fault(path, "opening it", err)
 	}
 	j.pool = newPool(path, o.vfs)
