@@ -362,7 +362,7 @@ func (w *chaos) after() {
 // is compared, never one fold with another alone.
 func TestLawsOfASession(t *testing.T) {
 	t.Parallel()
-	for range 10 { // times the checks of one run
+	for range rounds {
 		rapid.Check(t, func(t *rapid.T) {
 			w := newChaos(t)
 			for range rapid.IntRange(1, 40).Draw(t, "acts") {
@@ -423,7 +423,7 @@ func (c *clockwork) close(now actors.Now, name string, lost bool) {
 // the last release it fires at the original instant, or at once.
 func TestLawsOfADeadline(t *testing.T) {
 	t.Parallel()
-	for range 10 {
+	for range rounds {
 		rapid.Check(t, func(t *rapid.T) {
 			r := unattached(t, func(rules *actors.Rules) {
 				rules.ClaimGraceMS = rapid.SampledFrom([]int64{0, 700}).Draw(t, "grace")
