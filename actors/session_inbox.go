@@ -160,7 +160,8 @@ func (s *Session) withdrawMessage(now Now, from Addr, req *messages.WithdrawMess
 				return s.reply(from, &messages.WithdrawMessageResponse{ReopenedCallId: r.CallID})
 			}
 		}
-		return s.refuse(from, messages.Refuse(messages.MessageGone, "message %q is not in the inbox of session %q", req.GetMessageId(), s.id))
+		return s.refuse(from, messages.Refuse(messages.NotFound,
+			"no message %q waits in the inbox of session %q; it was never there, or the agent has admitted it", req.GetMessageId(), s.id))
 	}
 	rec := sessionlog.SettledRecord{CallID: msg.ReplyTo, By: req.GetBy(), Outcome: OutcomeReplyWithdrawn,
 		MessageID: msg.ID, Reason: req.GetReason()}
