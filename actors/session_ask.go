@@ -2,7 +2,7 @@ package actors
 
 import (
 	"encoding/json"
-	"fmt"
+	"strconv"
 
 	"github.com/parleyrun/parley/messages"
 	"github.com/parleyrun/parley/sessionlog"
@@ -170,7 +170,7 @@ func (s *Session) openCall(now Now, a asking) Effects {
 	b := s.batch(now)
 	synthetic := a.req.GetTurn() == 0 && (!b.f.progress.TurnOpen() || b.f.synthetic())
 	if !b.f.progress.TurnOpen() {
-		b.add(turnStart(b.f.progress.Turn()+1), stepStart(b.f.progress.Turn()+1, 1))
+		b.add(sessionlog.TurnStart(b.f.progress.Turn()+1), sessionlog.StepStart(b.f.progress.Turn()+1, 1))
 	}
 	turn, step := b.f.progress.Turn(), b.f.progress.Step()
 	s.addHeader(b, a.timed)
@@ -178,13 +178,7 @@ func (s *Session) openCall(now Now, a asking) Effects {
 		return s.refuse(a.from, err)
 	}
 	callSeq := b.f.next
-	b.add(sessionlog.NewEvent(sessionlog.TypeToolCall, struct {
-		Turn      int64  `json:"turn"`
-		Step      int64  `json:"step"`
-		CallID    string `json:"callId"`
-		Name      string `json:"name"`
-		Arguments string `json:"arguments"`
-	}{turn, step, a.callID, sessionlog.ToolName, a.req.GetArguments()}))
+	b.add(sessionlog.ToolCall(turn, step, a.callID, sessionlog.ToolName, a.req.GetArguments()))
 	rec := sessionlog.WaitRecord{CallID: a.callID, Attempt: a.req.GetAttempt(), Synthetic: synthetic, Legacy: !a.timed}
 	if a.failure != nil { // the wait is made and discarded (Q-064), so that a repeated attempt finds its result
 		code := string(a.failure.Code)
@@ -233,19 +227,12 @@ func (s *Session) addAssistantMessage(b *batch, a asking) *messages.Error {
 	}
 	message := json.RawMessage(a.req.GetAssistantMessage())
 	if len(message) == 0 {
-		message = json.RawMessage(fmt.Sprintf(
-			`{"id":%s,"role":"assistant","source":{"kind":"model","provider":"parley","model":"agent"},`+
-				`"content":[{"type":"tool-call","id":%s,"name":"`+sessionlog.ToolName+`","arguments":%s}]}`,
-			jsonText(fmt.Sprintf("assistant-%s-%d", a.callID, b.f.next)), jsonText(a.callID), jsonText(a.req.GetArguments())))
+		id := "assistant-" + a.callID + "-" + strconv.FormatInt(b.f.next, 10)
+		message = sessionlog.CallMessage(id, a.callID, sessionlog.ToolName, a.req.GetArguments())
 	} else if has, err := sessionlog.HasToolCall(message, a.callID); err != nil || !has {
 		return messages.Refuse(messages.BadRequest, "assistant_message has no tool-call block %q: %s", a.callID, errText(err))
 	}
-	b.add(sessionlog.NewEvent(sessionlog.TypeAssistantMessage, struct {
-		Turn    int64             `json:"turn"`
-		Step    int64             `json:"step"`
-		Message json.RawMessage   `json:"message"`
-		Stream  []json.RawMessage `json:"stream"`
-	}{b.f.progress.Turn(), b.f.progress.Step(), message, []json.RawMessage{}}).Appended())
+	b.add(sessionlog.AssistantMessage(b.f.progress.Turn(), b.f.progress.Step(), message))
 	return nil
 }
 
@@ -271,18 +258,25 @@ func (s *Session) waiting(now Now, c call) *messages.AskResponse {
 
 // resultMessage reads a recorded result back into what the asker is told.
 func (s *Session) resultMessage(r sessionlog.Result) messages.Message {
-	out := &messages.AskResponse{Session: s.id, CallId: r.CallID, Result: r.Text}
 	if answers, ok := sessionlog.ReadBatch(r.Text); ok && !r.IsError {
-		out.Outcome = &messages.AskResponse_Answered{Answered: &messages.Answered{Answers: readAnswers(answers)}}
-		return out
+		return s.answered(r.CallID, r.Text, readAnswers(answers))
 	}
 	if sessionlog.IsPending(r.Text) {
-		out.Outcome = &messages.AskResponse_Pending{Pending: &messages.Pending{Message: sessionlog.PendingGuidance}}
-		return out
+		return s.pending(r.CallID, r.Text)
 	}
 	code := messages.Code(r.Code)
 	if code == "" || code == sessionlog.CodeOutcomeUnknown {
 		code = messages.AskAborted
 	}
 	return messages.Refuse(code, "%s", trimError(r.Text)).Wire()
+}
+
+func (s *Session) answered(call, result string, answers []*messages.Answer) *messages.AskResponse {
+	return &messages.AskResponse{Session: s.id, CallId: call, Result: result,
+		Outcome: &messages.AskResponse_Answered{Answered: &messages.Answered{Answers: answers}}}
+}
+
+func (s *Session) pending(call, result string) *messages.AskResponse {
+	return &messages.AskResponse{Session: s.id, CallId: call, Result: result,
+		Outcome: &messages.AskResponse_Pending{Pending: &messages.Pending{Message: sessionlog.PendingGuidance}}}
 }

@@ -118,17 +118,17 @@ func (s *Session) admit(now Now, from Addr, req *messages.AdmitMessagesRequest) 
 	turn := b.f.progress.Turn()
 	if own {
 		turn++
-		b.add(turnStart(turn))
+		b.add(sessionlog.TurnStart(turn))
 	}
 	taken := s.take(b, want)
 	if own {
-		b.add(stepStart(turn, 1))
+		b.add(sessionlog.StepStart(turn, 1))
 	}
 	for _, m := range taken {
 		b.add(userMessage(m))
 	}
 	if own {
-		b.add(stepEnd(turn, 1), turnEnd(turn, `{"kind":"completed"}`))
+		b.add(sessionlog.StepEnd(turn, 1), sessionlog.TurnEnd(turn, sessionlog.Completed))
 	}
 	fx := b.effects()
 	s.tellInbox(&fx, Admitted{want})

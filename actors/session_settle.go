@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/parleyrun/parley/messages"
@@ -167,16 +168,15 @@ func (s *Session) recordOutcome(now Now, m Record) Effects {
 	rec := sessionlog.SettledRecord{CallID: c.id, Outcome: outcomeName(kind, m.Outcome), By: m.Outcome.By, Reason: m.Outcome.Reason}
 	end := End{Continued: kind == ResultPending && !c.wait.legacy}
 	b := s.batch(now)
-	var res sessionlog.Result
 	switch kind {
 	case ResultAnswers:
 		sub := m.Outcome.Submit
 		rec.SubmissionID, rec.By, rec.Door = sub.GetSubmissionId(), sub.GetBy(), sub.GetDoor()
-		res = sessionlog.Result{CallID: c.id, Text: sessionlog.AnsweredText(AnswersJSON(sub.GetAnswers()))}
-		b.add(toolResult(c, res.Text, b.f.next))
+		end.Response = s.answered(c.id, sessionlog.AnsweredText(AnswersJSON(sub.GetAnswers())), sub.GetAnswers())
+		b.add(toolResult(c, end.Response.GetResult(), b.f.next))
 	case ResultPending:
-		res = sessionlog.Result{CallID: c.id, Text: sessionlog.PendingText(c.id)}
-		b.add(toolResult(c, res.Text, b.f.next))
+		end.Response = s.pending(c.id, sessionlog.PendingText(c.id))
+		b.add(toolResult(c, end.Response.GetResult(), b.f.next))
 	default:
 		end.Err = failure
 		b.add(errorResult(c.wait.turn, c.wait.step, c.id, failure.Text, string(failure.Code), c.seq))
@@ -184,9 +184,6 @@ func (s *Session) recordOutcome(now Now, m Record) Effects {
 	b.add(rec.Event())
 	s.closeSynthetic(b, c.wait.synthetic)
 	end.Settlement = settlement(rec)
-	if end.Err == nil {
-		end.Response, _ = s.resultMessage(res).(*messages.AskResponse)
-	}
 	fx := b.effects()
 	s.endWait(c.id, Recorded{Corr: m.Corr, End: end}, &fx)
 	return fx
@@ -211,7 +208,7 @@ func outcomeName(kind ResultKind, out Outcome) string {
 // closeSynthetic ends our own step and turn with the last call in them.
 func (s *Session) closeSynthetic(b *batch, synthetic bool) {
 	if p := b.f.progress; synthetic && p.StepOpen() && !b.f.synthetic() {
-		b.add(stepEnd(p.Turn(), p.Step()), turnEnd(p.Turn(), `{"kind":"completed"}`))
+		b.add(sessionlog.StepEnd(p.Turn(), p.Step()), sessionlog.TurnEnd(p.Turn(), sessionlog.Completed))
 	}
 }
 
@@ -314,14 +311,13 @@ func errorResult(turn, step int64, callID, text, code string, callSeq int64) ses
 
 // resultID names a result after its call and a position, so that it is unique
 // in its session without any dice.
-func resultID(call string, seq int64) string { return fmt.Sprintf("tool-result-%s-%d", call, seq) }
+func resultID(call string, seq int64) string {
+	return "tool-result-" + call + "-" + strconv.FormatInt(seq, 10)
+}
 
 // readAnswers turns a recorded batch into its wire form.
 func readAnswers(raw json.RawMessage) []*messages.Answer {
-	var items []answerJSON
-	if err := json.Unmarshal(raw, &items); err != nil {
-		panic("actors: a recorded batch does not decode: " + err.Error())
-	}
+	items := sessionlog.AnswerItems(raw)
 	out := make([]*messages.Answer, len(items))
 	for i, a := range items {
 		out[i] = &messages.Answer{Id: a.ID, Selected: a.Selected, Custom: a.Custom}

@@ -1,8 +1,6 @@
 package actors
 
 import (
-	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/parleyrun/parley/messages"
@@ -69,7 +67,7 @@ func (s *Session) beginTurn(now Now, from Addr, req *messages.BeginTurnRequest) 
 		return s.refuse(from, s.turnClosed(req.GetTurn()))
 	}
 	b := s.batch(now)
-	b.add(turnStart(p.Turn() + 1))
+	b.add(sessionlog.TurnStart(p.Turn() + 1))
 	fx := b.effects()
 	fx.Replies = []Reply{{from, &messages.BeginTurnResponse{Turn: p.Turn() + 1}}}
 	return fx
@@ -97,7 +95,7 @@ func (s *Session) beginStep(now Now, from Addr, req *messages.BeginStepRequest) 
 	}
 	b := s.batch(now)
 	taken := s.take(b, due)
-	b.add(stepStart(p.Turn(), p.Step()+1))
+	b.add(sessionlog.StepStart(p.Turn(), p.Step()+1))
 	for _, m := range taken {
 		b.add(userMessage(m))
 	}
@@ -137,7 +135,7 @@ func (s *Session) endStep(now Now, from Addr, req *messages.EndStepRequest) Effe
 		return s.refuse(from, err)
 	}
 	b := s.batch(now)
-	b.add(stepEnd(p.Turn(), p.Step()))
+	b.add(sessionlog.StepEnd(p.Turn(), p.Step()))
 	fx := b.effects()
 	fx.Replies = []Reply{{from, &messages.EndStepResponse{}}}
 	return fx
@@ -168,13 +166,13 @@ func (s *Session) endTurn(now Now, from Addr, req *messages.EndTurnRequest) Effe
 			sessionlog.SettledRecord{CallID: c.id, By: req.GetRoot(), Outcome: outcomeAborted, Reason: req.GetReason()}.Event())
 	}
 	if p.StepOpen() {
-		b.add(stepEnd(p.Turn(), p.Step()))
+		b.add(sessionlog.StepEnd(p.Turn(), p.Step()))
 	}
-	reason := `{"kind":"completed"}`
+	reason := sessionlog.Completed
 	if req.GetAborted() {
-		reason = `{"kind":"aborted","reason":{"kind":"user"}}`
+		reason = sessionlog.Aborted
 	}
-	b.add(turnEnd(p.Turn(), reason))
+	b.add(sessionlog.TurnEnd(p.Turn(), reason))
 	fx := b.effects()
 	for _, c := range open {
 		s.endWait(c.id, Ended{End{
@@ -220,24 +218,6 @@ func (s *Session) take(b *batch, ids []string) []sessionlog.Message {
 		b.add(sp.Event())
 	}
 	return taken
-}
-
-// Events of turns and steps.
-
-func turnStart(turn int64) sessionlog.Event {
-	return sessionlog.NewEvent(sessionlog.TypeTurnStart, json.RawMessage(fmt.Sprintf(`{"turn":%d}`, turn)))
-}
-
-func turnEnd(turn int64, reason string) sessionlog.Event {
-	return sessionlog.NewEvent(sessionlog.TypeTurnEnd, json.RawMessage(fmt.Sprintf(`{"turn":%d,"reason":%s}`, turn, reason)))
-}
-
-func stepStart(turn, step int64) sessionlog.Event {
-	return sessionlog.NewEvent(sessionlog.TypeStepStart, json.RawMessage(fmt.Sprintf(`{"turn":%d,"step":%d}`, turn, step)))
-}
-
-func stepEnd(turn, step int64) sessionlog.Event {
-	return sessionlog.NewEvent(sessionlog.TypeStepEnd, json.RawMessage(fmt.Sprintf(`{"turn":%d,"step":%d}`, turn, step)))
 }
 
 func userMessage(m sessionlog.Message) sessionlog.Event {

@@ -212,7 +212,7 @@ func CheckDefaultTimeout(s int64) error {
 
 // UniqueIDs holds the second check of Q-026: the error names the id as a JSON string.
 func UniqueIDs(questions []*messages.Question) *messages.Error {
-	seen := map[string]bool{}
+	seen := make(map[string]bool, len(questions))
 	for _, q := range questions {
 		if seen[q.GetId()] {
 			return messages.Refuse(messages.InvalidArgs, "question id %s is used twice; ids must be distinct within a call", jsonText(q.GetId()))
@@ -254,23 +254,13 @@ func ToolDefinition(timed bool, defaultS int64) json.RawMessage {
 		"parameters": object{"type": "object", "properties": props, "required": []string{"questions"}}}))
 }
 
-// answerJSON is an answer item as results and replies hold it (Q-002, Q-031).
-type answerJSON struct {
-	ID       string   `json:"id"`
-	Selected []string `json:"selected"`
-	Custom   *string  `json:"custom,omitempty"`
-}
-
 // AnswersJSON is the batch as given: order, texts and duplicates untouched.
 func AnswersJSON(answers []*messages.Answer) json.RawMessage {
-	out := make([]answerJSON, len(answers))
+	items := make([]sessionlog.AnswerItem, len(answers))
 	for i, a := range answers {
-		out[i] = answerJSON{ID: a.GetId(), Selected: a.GetSelected(), Custom: a.Custom}
-		if out[i].Selected == nil {
-			out[i].Selected = []string{}
-		}
+		items[i] = sessionlog.AnswerItem{ID: a.GetId(), Selected: a.GetSelected(), Custom: a.Custom}
 	}
-	return json.RawMessage(jsonText(out))
+	return sessionlog.AnswersJSON(items)
 }
 
 // jsonText encodes without HTML escapes: texts are for people and models.
