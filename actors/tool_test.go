@@ -216,7 +216,7 @@ func TestToolDefinition(t *testing.T) {
 func TestQ002AnswersJSON(t *testing.T) {
 	empty, text := "", "<b> \u2028"
 	got := actors.AnswersJSON([]*messages.Answer{{Id: "skip"}, {Id: "e", Custom: &empty}, {Id: "q", Selected: []string{"b", "a", "b"}, Custom: &text}})
-	require.Equal(t, `[{"id":"skip","selected":[]},{"id":"e","selected":[],"custom":""},{"id":"q","selected":["b","a","b"],"custom":"<b> ` + "\u2028" + `"}]`, string(got))
+	require.Equal(t, `[{"id":"skip","selected":[]},{"id":"e","selected":[],"custom":""},{"id":"q","selected":["b","a","b"],"custom":"<b> `+"\u2028"+`"}]`, string(got))
 	_, ids, ok := sessionlog.ParseAnswers(got)
 	require.True(t, ok, "Q-031: a closed shape")
 	require.Equal(t, []string{"skip", "e", "q"}, ids)
