@@ -199,7 +199,7 @@ func (s *script) answeredInTime() {
 	hold.held()
 	dropped := s.count("wait", "DropAsker")
 	leaves.cancel()
-	s.hope("wait", "DropAsker", dropped, 0)
+	s.hope("wait", "DropAsker", dropped, nil, 0)
 	s.together("time", s.submission("in-1", "time"), s.submission("in-2", "time"))
 	first.result()
 	again.answer()
@@ -312,12 +312,12 @@ func (s *script) bell() {
 	waits := &messages.AwaitInboxRequest{Session: mainSession, Root: s.root}
 	await := s.count("inbox", "Await")
 	stays := s.start(waits)
-	s.hope("inbox", "Await", await, 0)
+	s.hope("inbox", "Await", await, nil, 0)
 	goes := s.start(waits)
-	s.hope("inbox", "Await", await+1, 0)
+	s.hope("inbox", "Await", await+1, nil, 0)
 	dropped := s.count("inbox", "DropAsker")
 	goes.cancel()
-	s.hope("inbox", "DropAsker", dropped, 0)
+	s.hope("inbox", "DropAsker", dropped, nil, 0)
 	s.call(s.steering("ring"))
 	stays.answer()
 }
@@ -369,7 +369,7 @@ func (s *script) slowSession() {
 	}
 	fired := s.count("claim", "Fired")
 	hold := s.claim(mainSession, s.callID("slow"))
-	s.hope("claim", "Fired", fired, step)
+	s.hope("claim", "Fired", fired, s.time.Armed(), 11*time.Second)
 	s.disk.resume()
 	busy.answer()
 	hold.held()
@@ -382,20 +382,17 @@ func (s *script) slowSession() {
 // is woken, and the agent that comes back is told.
 func (s *script) asleep() {
 	s.t.Helper()
-	ask := s.asking("asleep", 120)
+	ask := s.asking("asleep", 3600)
 	gone := s.start(ask)
 	gone.open()
-	fired, woken := s.count("session", "Fired"), s.count("session", "Wake")
+	woken := s.count("session", "Wake")
 	gone.cancel()
-	// Through the session, through its wait and through the session again: then
-	// the session knows that nobody waits.
-	again := &messages.AttachRequest{Session: mainSession, Root: s.root}
-	s.call(again)
+	// Through the session and through its wait: then the session is about to hear
+	// that nobody waits.
+	s.call(&messages.AttachRequest{Session: mainSession, Root: s.root})
 	s.call(&messages.DelegateRequest{Session: mainSession, CallId: ask.GetCallId(), By: "ann"})
-	s.call(again)
-	s.time.Advance(61 * time.Second)
-	s.hope("session", "Fired", fired, 0)
-	s.time.Advance(61 * time.Second)
-	s.hope("session", "Wake", woken, step)
+	s.unloaded()
+	s.time.Advance(3600 * time.Second)
+	s.hope("session", "Wake", woken, s.time.Swept(), step)
 	s.start(ask).result()
 }

@@ -104,9 +104,11 @@ func (w *world) close() {
 	if err := w.sys.Close(w.ctx); err != nil {
 		w.t.Error(err)
 	}
-	if s := w.sys.Snapshot(); s.Sessions+s.Parts+s.Callers != 0 { // a claim's actor may still be stopping
+	if s := w.sys.Snapshot(); s.Sessions+s.Callers != 0 {
 		w.t.Errorf("after Close there are left: %+v", s)
 	}
+	// Parts and claims have been told to stop, and do so on their own.
+	w.until(func() bool { s := w.sys.Snapshot(); return s.Parts+s.Claims == 0 })
 }
 
 // triesMax bounds how often a client sends one command.
@@ -338,26 +340,46 @@ func (w *world) broken() bool {
 
 // hope waits until a machine has taken a message once more than `already`. Once
 // a trap has sprung the order of things is open, and it waits only for what the
-// next trap waits for.
-func (w *world) hope(kind, msg string, already int, pass time.Duration) {
+// next trap waits for. On every sign so much time passes.
+func (w *world) hope(kind, msg string, already int, sign <-chan struct{}, pass time.Duration) {
 	w.t.Helper()
 	for {
 		begun, done, moved := w.traps.seen(kind, msg)
 		if w.broken() && !w.traps.next(kind, msg) || begun > already && (done == begun || w.broken()) {
 			return
 		}
-		armed, swept := w.time.Armed(), w.time.Swept()
-		if pass == 0 {
-			armed, swept = nil, nil
-		}
 		select {
 		case <-moved:
-		case <-armed:
-			w.time.Advance(pass)
-		case <-swept:
+		case <-sign:
 			w.time.Advance(pass)
 		case <-w.ctx.Done():
 			w.t.Fatalf("%s never took a %s", kind, msg)
+		}
+	}
+}
+
+// unloaded lets time pass until no session is in memory. Once a trap has sprung
+// somebody may be left who keeps one there, and it waits only for a trap.
+func (w *world) unloaded() {
+	w.t.Helper()
+	w.until(func() bool {
+		select {
+		case <-w.time.Armed():
+			w.time.Advance(passivateLate)
+		default:
+		}
+		return w.sys.Snapshot().Sessions == 0 || w.broken() && !w.traps.next("session", "Fired") && !w.traps.next("session", "Wake")
+	})
+}
+
+// until looks again and again at what gives no sign when it happens.
+func (w *world) until(done func() bool) {
+	w.t.Helper()
+	for tick := time.NewTicker(time.Millisecond); !done(); {
+		select {
+		case <-tick.C:
+		case <-w.ctx.Done():
+			w.t.Fatalf("it never came to rest: %+v", w.sys.Snapshot())
 		}
 	}
 }
