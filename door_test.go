@@ -418,7 +418,7 @@ func TestAWholeLifeOverTheWire(t *testing.T) {
 				assert.Equal(t, reply, admitted.Msg.GetMessages()[0].GetId())
 			}
 			_, err = c.inbox.WithdrawMessage(ctx, say(&messages.WithdrawMessageRequest{Session: s, MessageId: reply, By: "ann"}))
-			assert.Equal(t, messages.MessageGone, refusal(err).Code)
+			assert.Equal(t, messages.NotFound, refusal(err).Code)
 
 			ask.Attempt, ask.CallId = "b", "d"
 			_, err = c.questions.Ask(ctx, say(ask))

@@ -26,9 +26,10 @@ type call struct {
 	id        string
 	seq       int64
 	wait      *wait
-	active    bool // the projection has it; kept here, because asking it reads all questions
-	continued bool // likewise
-	withdrawn bool // continued, and taken back by its agent
+	active    bool   // the projection has it; kept here, because asking it reads all questions
+	continued bool   // likewise
+	withdrawn bool   // continued, and taken back by its agent
+	asks      uint64 // what it asks, as a fingerprint
 }
 
 // wait is the recorded half of an open foreground wait (parley/wait).
@@ -63,7 +64,12 @@ func (f fold) with(ev sessionlog.Event) fold {
 		f.lists = lists
 	case sessionlog.TypeToolCall:
 		if c, err := sessionlog.DecodeCall(ev); err == nil && c.Name == sessionlog.ToolName {
-			f.put(call{id: c.CallID, seq: ev.Seq, wait: f.unrecorded(c)})
+			asks, ids := fingerprint(c.Arguments)
+			made := call{id: c.CallID, seq: ev.Seq, asks: asks}
+			if !f.questions.Timed() { // the projection does not track it: its ids are kept until parley/wait needs them
+				made.wait = &wait{ids: ids, deadline: -1}
+			}
+			f.put(made)
 			f.look(c.CallID)
 			return f
 		}
@@ -99,14 +105,19 @@ func (f fold) with(ev sessionlog.Event) fold {
 	return f
 }
 
-// unrecorded keeps the question ids of a call that the projection does not
-// track, until its parley/wait says that they are needed.
-func (f *fold) unrecorded(c sessionlog.Call) *wait {
-	if f.questions.Timed() {
-		return nil
+// fingerprint tells the questions of one call from those of another, whatever
+// else its arguments say. It is 64 bits of FNV-1a, kept in memory only.
+func fingerprint(arguments string) (asks uint64, ids []string) {
+	text := []byte(arguments)
+	questions, ids, ok := sessionlog.ParseArguments(arguments)
+	if ok {
+		text = questions
 	}
-	_, ids, _ := sessionlog.ParseArguments(c.Arguments)
-	return &wait{ids: ids, deadline: -1}
+	asks = 14695981039346656037
+	for _, c := range text {
+		asks = (asks ^ uint64(c)) * 1099511628211
+	}
+	return asks, ids
 }
 
 // recorded reports whether the wait stands in the log; before its parley/wait
@@ -252,6 +263,7 @@ const (
 	OutcomeWithdrawn      = "withdrawn"       // the agent took the question back
 	OutcomeReplyWithdrawn = "reply_withdrawn" // a queued reply was taken back; the question is open again
 	outcomeAnswered       = "answered"
+	outcomeSkipped        = "skipped" // every question of the batch was skipped: no answer, and no permission
 	outcomePending        = "pending"
 	outcomeQueued         = "queued"
 	outcomeSteered        = "steered"

@@ -78,7 +78,7 @@ func TestRaces(t *testing.T) {
 		require.Len(t, seen, 3)
 		require.Contains(t, seen, "answered: answered, told answered", "parked behind it")
 		require.Contains(t, seen, "answered: answered, SETTLED answered", "or too late")
-		require.Contains(t, seen, "ASK_ABORTED: SETTLED withdrawn, told withdrawn")
+		require.Contains(t, seen, "ASK_ABORTED withdrawn: SETTLED withdrawn, told withdrawn")
 		turn := everyOrder(t, func(choose func(int) int) *rig {
 			r := quickRig(t)
 			r.turn(1)
@@ -154,7 +154,7 @@ func TestRaces(t *testing.T) {
 		}
 		require.Equal(t, []string{"pending pending"}, keys(race(func(r *rig) { r.Tick(1000) })))
 		require.Equal(t, []string{"answered answered"}, keys(race(func(r *rig) { r.send(submitReq("c1", "s1")) })))
-		require.Equal(t, []string{"ASK_ABORTED ASK_ABORTED"}, keys(race(func(r *rig) { r.send(withdrawReq("c1")) })))
+		require.Equal(t, []string{"ASK_ABORTED withdrawn ASK_ABORTED withdrawn"}, keys(race(func(r *rig) { r.send(withdrawReq("c1")) })))
 	})
 
 	t.Run("Ask, same call id, new attempt: no reply to the old question settles the new one (W1)", func(t *testing.T) {
@@ -222,8 +222,8 @@ func TestRaces(t *testing.T) {
 		})
 		for out := range seen {
 			require.Contains(t, []string{
-				"AdmitMessagesResponse, MESSAGE_GONE, SETTLED answered", "AdmitMessagesResponse, MESSAGE_GONE, REPLY_QUEUED",
-				"MESSAGE_GONE, WithdrawMessageResponse, queued", "MESSAGE_GONE, WithdrawMessageResponse, REPLY_QUEUED",
+				"AdmitMessagesResponse, MESSAGE_GONE, SETTLED answered", "AdmitMessagesResponse, MESSAGE_GONE, REPLY_QUEUED queued",
+				"MESSAGE_GONE, WithdrawMessageResponse, queued", "MESSAGE_GONE, WithdrawMessageResponse, REPLY_QUEUED queued",
 			}, out)
 		}
 		require.Len(t, seen, 4)
@@ -252,7 +252,7 @@ func TestRaces(t *testing.T) {
 		}, func(r *rig) string {
 			return r.outcome(actors.Addr{Key: "door/3", Corr: 3}) + " " + r.outcome(actors.Addr{Key: "door/4", Corr: 4})
 		})
-		require.Equal(t, []string{"REPLY_QUEUED queued", "queued REPLY_QUEUED"}, keys(seen))
+		require.Equal(t, []string{"REPLY_QUEUED queued queued", "queued REPLY_QUEUED queued"}, keys(seen))
 	})
 
 	t.Run("64 answers at once: one winner, 63 who learn who won (R1)", func(t *testing.T) {

@@ -44,6 +44,7 @@ type Session struct {
 // result is a foreground result, kept so that a repeated ask gets it again.
 type result struct {
 	attempt, call string
+	asks          uint64
 	res           sessionlog.Result
 }
 
@@ -148,7 +149,7 @@ func (s *Session) applyResult(before fold, ev sessionlog.Event) {
 		if len(s.results) == resultsMax {
 			s.results = slices.Delete(s.results, 0, resultsMax/2)
 		}
-		s.results = append(s.results, result{c.wait.attempt, r.CallID, r})
+		s.results = append(s.results, result{c.wait.attempt, r.CallID, c.asks, r})
 	}
 }
 

@@ -68,7 +68,7 @@ func (s *Session) ask(now Now, from Addr, req *messages.AskRequest) Effects {
 func (s *Session) askAgain(now Now, from Addr, req *messages.AskRequest) (Effects, bool) {
 	id := CallID(req)
 	if c, open := s.fold.openWaitOf(id); open && c.wait.attempt == req.GetAttempt() {
-		if err := s.checkRoot(req.GetRoot()); err != nil {
+		if err := s.checkAgain(req, c.asks); err != nil {
 			return s.refuse(from, err), true
 		}
 		fx := s.toWait(from, id, AddAsker{from})
@@ -77,7 +77,7 @@ func (s *Session) askAgain(now Now, from Addr, req *messages.AskRequest) (Effect
 	}
 	for i := len(s.results) - 1; i >= 0; i-- {
 		if r := s.results[i]; r.attempt == req.GetAttempt() && r.call == id {
-			if err := s.checkRoot(req.GetRoot()); err != nil {
+			if err := s.checkAgain(req, r.asks); err != nil {
 				return s.refuse(from, err), true
 			}
 			if r.res.IsError && r.res.Code == "" { // plain in the log, coded to callers
@@ -89,6 +89,19 @@ func (s *Session) askAgain(now Now, from Addr, req *messages.AskRequest) (Effect
 		}
 	}
 	return Effects{}, false
+}
+
+// checkAgain refuses a repeat by another agent, and one that asks something
+// else: the answer it would get is to another question.
+func (s *Session) checkAgain(req *messages.AskRequest, asks uint64) *messages.Error {
+	if err := s.checkRoot(req.GetRoot()); err != nil || req.GetResume() {
+		return err
+	}
+	if again, _ := fingerprint(req.GetArguments()); again != asks {
+		return messages.Refuse(messages.BadRequest,
+			"attempt %q of call %q asked other questions; give a new question a new attempt", req.GetAttempt(), CallID(req))
+	}
+	return nil
 }
 
 // checkArguments holds for the mode in force.
@@ -268,7 +281,11 @@ func (s *Session) resultMessage(r sessionlog.Result) messages.Message {
 	if code == "" || code == sessionlog.CodeOutcomeUnknown {
 		code = messages.AskAborted
 	}
-	return messages.Refuse(code, "%s", trimError(r.Text)).Wire()
+	err := messages.Refuse(code, "%s", trimError(r.Text))
+	if i, ok := s.winners[r.CallID]; ok {
+		err.Winner = settlement(s.settled[i])
+	}
+	return err.Wire()
 }
 
 func (s *Session) answered(call, result string, answers []*messages.Answer) *messages.AskResponse {

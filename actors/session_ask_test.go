@@ -100,7 +100,7 @@ func TestAskRecords(t *testing.T) {
 		r.refused(messages.BadAnswer, submitReq("c1", "s", &messages.Answer{Id: "q"}, &messages.Answer{Id: "p"}, &messages.Answer{Id: "p"}))
 		r.refused(messages.BadAnswer, submitReq("c1", "s", &messages.Answer{Id: "q"}, &messages.Answer{Id: "q"}, &messages.Answer{Id: "q"}))
 		r.refused(messages.BadAnswer, submitReq("c1", "s", &messages.Answer{Id: "q"}, &messages.Answer{Id: "q"}, &messages.Answer{Id: "x"}))
-		r.accepted("answered", submitReq("c1", "s", &messages.Answer{Id: "q"}, &messages.Answer{Id: "p"}, &messages.Answer{Id: "q"}))
+		r.accepted("skipped", submitReq("c1", "s", &messages.Answer{Id: "q"}, &messages.Answer{Id: "p"}, &messages.Answer{Id: "q"}))
 		require.Len(t, r.last(asker).(*messages.AskResponse).GetAnswered().GetAnswers(), 3)
 		require.Empty(t, r.Session.Questions().Settled(), "a legacy call is not tracked (Q-136)")
 	})
@@ -318,7 +318,7 @@ func TestAskRefused(t *testing.T) {
 		r.ask("c1", attempt("other"), arguments(`{"questions":[{"id":"new","question":"!"}]}`))
 		require.Equal(t, "open", r.state("c1"))
 		r.refused(messages.BadAnswer, submitReq("c1", "s1"))
-		r.accepted("answered", submitReq("c1", "s1", &messages.Answer{Id: "new"}))
+		r.accepted("skipped", submitReq("c1", "s1", &messages.Answer{Id: "new"}))
 	})
 	t.Run("Q-064 Q-071 a refused ask leaves no wait, no timer and no claim", func(t *testing.T) {
 		r := newRig(t)

@@ -47,8 +47,12 @@ func (s *Session) answerable(call string) (sessionlog.ActiveCall, *messages.Erro
 	if !ok {
 		return active, s.over(call)
 	}
-	if _, queued := s.fold.lists.ReplyFor(call); queued {
-		return active, messages.Refuse(messages.ReplyQueued, "a reply is already queued for this question")
+	if reply, queued := s.fold.lists.ReplyFor(call); queued {
+		err := messages.Refuse(messages.ReplyQueued, "a reply is already queued for this question")
+		if i, ok := s.winners[call]; ok && s.settled[i].MessageID == reply.ID {
+			err.Winner = settlement(s.settled[i])
+		}
+		return active, err
 	}
 	return active, nil
 }
@@ -178,7 +182,7 @@ func (s *Session) recordOutcome(now Now, m Record) Effects {
 		end.Response = s.pending(c.id, sessionlog.PendingText(c.id))
 		b.add(toolResult(c, end.Response.GetResult(), b.f.next))
 	default:
-		end.Err = failure
+		end.Err = &messages.Error{Code: failure.Code, Text: failure.Text, Winner: settlement(rec)}
 		b.add(errorResult(c.wait.turn, c.wait.step, c.id, failure.Text, string(failure.Code), c.seq))
 	}
 	b.add(rec.Event())
@@ -191,6 +195,8 @@ func (s *Session) recordOutcome(now Now, m Record) Effects {
 
 func outcomeName(kind ResultKind, out Outcome) string {
 	switch {
+	case kind == ResultAnswers && skipped(out.Submit.GetAnswers()):
+		return outcomeSkipped
 	case kind == ResultAnswers:
 		return outcomeAnswered
 	case kind == ResultPending:
@@ -203,6 +209,12 @@ func outcomeName(kind ResultKind, out Outcome) string {
 		return outcomeCancelled
 	}
 	return outcomeFailed
+}
+
+// skipped reports whether a batch holds nothing but skips: the person has seen
+// the questions and decided none of them (promise 3).
+func skipped(answers []*messages.Answer) bool {
+	return !slices.ContainsFunc(answers, func(a *messages.Answer) bool { return len(a.GetSelected()) > 0 || a.Custom != nil })
 }
 
 // closeSynthetic ends our own step and turn with the last call in them.

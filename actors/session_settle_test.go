@@ -165,7 +165,7 @@ func TestBatchChecks(t *testing.T) {
 	t.Run("Q-105 the order is free, in time and late", func(t *testing.T) {
 		r := newRig(t)
 		r.ask("c1", two)
-		r.accepted("answered", submitReq("c1", "s1", b, a))
+		r.accepted("skipped", submitReq("c1", "s1", b, a))
 		r.pend("c2", two)
 		r.accepted("queued", submitReq("c2", "s2", b, a))
 	})

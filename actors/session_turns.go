@@ -175,10 +175,9 @@ func (s *Session) endTurn(now Now, from Addr, req *messages.EndTurnRequest) Effe
 	b.add(sessionlog.TurnEnd(p.Turn(), reason))
 	fx := b.effects()
 	for _, c := range open {
-		s.endWait(c.id, Ended{End{
-			Settlement: &messages.Settlement{Outcome: outcomeAborted, By: req.GetRoot(), Reason: req.GetReason()},
-			Err:        errAborted(),
-		}}, &fx)
+		aborted := errAborted()
+		aborted.Winner = &messages.Settlement{Outcome: outcomeAborted, By: req.GetRoot(), Reason: req.GetReason()}
+		s.endWait(c.id, Ended{End{Settlement: aborted.Winner, Err: aborted}}, &fx)
 	}
 	s.tellInbox(&fx, TurnEnded{p.Turn()})
 	fx.Replies = append(fx.Replies, Reply{from, &messages.EndTurnResponse{}})

@@ -399,7 +399,7 @@ func (x *Answer) GetCustom() string {
 // Settlement tells how a question call, or one submission to it, ended.
 type Settlement struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// answered, pending, aborted, cancelled, no_provider, failed, queued, steered, withdrawn,
+	// answered, skipped (every question of the batch was), pending, aborted, cancelled, no_provider, failed, queued, steered, withdrawn,
 	// reply_withdrawn (the queued reply was taken back; the question is open again), root_changed
 	Outcome      string `protobuf:"bytes,1,opt,name=outcome,proto3" json:"outcome,omitempty"`
 	By           string `protobuf:"bytes,2,opt,name=by,proto3" json:"by,omitempty"`
@@ -1307,7 +1307,7 @@ type AskRequest struct {
 	// How long this request may be held open, in milliseconds; 0: until the
 	// result. A held-out request returns `waiting` and is to be repeated.
 	HoldMs int64 `protobuf:"varint,12,opt,name=hold_ms,json=holdMs,proto3" json:"hold_ms,omitempty"`
-	// Repeats a durable ask without its text. Set by doors.
+	// Listens again: repeats a durable ask by its attempt, without its text.
 	Resume bool `protobuf:"varint,13,opt,name=resume,proto3" json:"resume,omitempty"`
 	// Whether anybody watches who could answer. Set by doors (NO_PROVIDER of a legacy call).
 	AnswererPresent bool `protobuf:"varint,14,opt,name=answerer_present,json=answererPresent,proto3" json:"answerer_present,omitempty"`

@@ -25,10 +25,11 @@ const (
 // Outcomes of parley/settled that a view reads a meaning into. The others are
 // shown as they are.
 const (
-	outcomeAnswered = "answered"
-	outcomeQueued   = "queued"
-	outcomeUnknown  = "unknown"  // ours: the log does not say
-	outcomeDisposed = "disposed" // ours: the session was deleted with it
+	outcomeAnswered  = "answered"
+	outcomeQueued    = "queued"
+	outcomeWithdrawn = "withdrawn"
+	outcomeUnknown   = "unknown"  // ours: the log does not say
+	outcomeDisposed  = "disposed" // ours: the session was deleted with it
 )
 
 // story is one question call from its asking on, as the log tells it.
@@ -194,6 +195,9 @@ func (t *teller) settled(ev sessionlog.Event) {
 	if s := t.told.latest(rec.CallID); err == nil && s != nil {
 		s.settlement = &messages.Settlement{Outcome: Clean(rec.Outcome), By: Clean(rec.By), Door: Clean(rec.Door),
 			SubmissionId: cleanID(rec.SubmissionID), MessageId: cleanID(rec.MessageID), Reason: Clean(rec.Reason)}
+		if rec.Outcome == outcomeWithdrawn { // the projection of the format knows no such end
+			s.state = stateSettled
+		}
 	}
 }
 

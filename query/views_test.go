@@ -45,6 +45,9 @@ func TestAStoryHasOneReading(t *testing.T) {
 		{"answered late and admitted", "settled", "answered", "bob", true, func(s *script) {
 			s.call("c", "Go?", 9_000).pending("c").queue("m", "c", "bob").admit("m", "c")
 		}},
+		{"taken back after pending", "settled", "withdrawn", "agent", false, func(s *script) {
+			s.call("c", "Go?", 9_000).pending("c").settled(sessionlog.SettledRecord{CallID: "c", By: "agent", Outcome: "withdrawn"}).gone("c")
+		}},
 		{"reply taken back", "continued", "reply_withdrawn", "ann", false, func(s *script) {
 			s.call("c", "Go?", 9_000).pending("c").queue("m", "c", "bob").withdraw("m", "c", "ann")
 		}},
