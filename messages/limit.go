@@ -2,6 +2,7 @@ package messages
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -30,7 +31,7 @@ func CheckID(field, id string) *Error {
 		return Refuse(BadRequest, "%s is not valid UTF-8", field)
 	}
 	for _, r := range id {
-		if r < 0x20 || r == 0x7f {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) { // they would show one id as another
 			return Refuse(BadRequest, "%s %q holds a control character", field, id)
 		}
 	}
