@@ -1,4 +1,4 @@
 package parley
 
 // LiveSessions counts the sessions in memory.
-func (n *Node) LiveSessions() int64 { return int64(n.sys.Snapshot().Sessions) }
+func (n *Node) LiveSessions() int64 { return n.sys.Snapshot().Sessions }

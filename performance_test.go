@@ -43,7 +43,7 @@ func openBench(b *testing.B) *parley.Node {
 	b.Helper()
 	node, err := parley.Open(parley.Config{Path: filepath.Join(b.TempDir(), "parley.db"), PassivateAfter: -1})
 	require.NoError(b, err)
-	b.Cleanup(func() { _ = node.Close(context.Background()) })
+	b.Cleanup(func() { _ = node.Close(context.WithoutCancel(b.Context())) })
 	return node
 }
 
@@ -243,7 +243,7 @@ func BenchmarkParked(b *testing.B) {
 	}
 	node, err := parley.Open(parley.Config{Path: filepath.Join(b.TempDir(), "parley.db"), PassivateAfter: time.Second})
 	require.NoError(b, err)
-	defer func() { _ = node.Close(context.Background()) }()
+	defer func() { _ = node.Close(context.WithoutCancel(b.Context())) }()
 	before := resident(b)
 	cancels := make([]func(), n)
 	var waiting sync.WaitGroup
