@@ -6,4 +6,9 @@ import "github.com/parleyrun/parley/sessionlog"
 func (s *Session) Rows() []sessionlog.Row { return s.fold.rows() }
 
 // Results counts the results kept for repeats.
-func (s *Session) Results() int { return len(s.results) }
+func (s *Session) Results() int {
+	if s.past == nil {
+		return 0
+	}
+	return len(s.past.results)
+}

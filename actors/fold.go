@@ -313,7 +313,9 @@ func (b *batch) add(events ...sessionlog.Event) {
 // effects turns the batch into one append with its index changes. What was
 // folded ahead is kept for Apply, which sees the same events once they are durable.
 func (b *batch) effects() Effects {
-	b.s.ahead = ahead{b.events, b.folds}
+	if len(b.events) > 0 {
+		b.s.ahead = &ahead{b.events, b.folds}
+	}
 	return Effects{Append: b.events, Index: rowChanges(b.before, b.f.rows())}
 }
 
@@ -325,18 +327,19 @@ type ahead struct {
 	folds  []fold
 }
 
-// take returns the fold after ev, if ev is the next event foreseen.
-func (a *ahead) take(ev sessionlog.Event) (fold, bool) {
-	if len(a.events) == 0 {
+// takeAhead returns the fold after ev, if ev is the next event foreseen.
+func (s *Session) takeAhead(ev sessionlog.Event) (fold, bool) {
+	a := s.ahead
+	if a == nil {
 		return fold{}, false
 	}
 	want, f := a.events[0], a.folds[0]
 	if want.Seq != ev.Seq || want.Type != ev.Type || len(want.Data) != len(ev.Data) || &want.Data[0] != &ev.Data[0] {
-		*a = ahead{}
+		s.ahead = nil
 		return fold{}, false
 	}
 	if a.events, a.folds = a.events[1:], a.folds[1:]; len(a.events) == 0 {
-		*a = ahead{}
+		s.ahead = nil
 	}
 	return f, true
 }

@@ -25,14 +25,11 @@ type Session struct {
 	version  int // of the log's generation; -1: the session does not exist yet
 	lastTime int64
 	root     sessionlog.RootRecord
-	settled  []sessionlog.SettledRecord
-	accepted map[string]int // submission id → its latest record
-	winners  map[string]int // call id → its latest settlement
-	results  []result       // the newest results, for attempts that ask again
-	admitted []admission    // by the latest turn
+	past     *past
+	admitted []admission // by the latest turn
 
 	// Volatile.
-	ahead       ahead
+	ahead       *ahead
 	parts       []waitPart
 	inbox       *inboxPart
 	incarnation uint32
@@ -41,22 +38,12 @@ type Session struct {
 	activeAt    int64
 }
 
-// result is a foreground result, kept so that a repeated ask gets it again.
-type result struct {
-	attempt, call string
-	asks          uint64
-	res           sessionlog.Result
-}
-
 // admission is a message with the step that took it into the history, kept for
 // the turn so that a repeated request gets it again.
 type admission struct {
 	step int64
 	msg  sessionlog.Message
 }
-
-// resultsMax bounds how many results a session keeps at hand for repeats.
-const resultsMax = 512
 
 type waitPart struct {
 	id    PartID
@@ -98,7 +85,7 @@ func (s *Session) Lists() sessionlog.Lists { return s.fold.lists }
 // Apply folds one durable event.
 func (s *Session) Apply(ev sessionlog.Event) {
 	before, foreseen := s.fold, false
-	if s.fold, foreseen = s.ahead.take(ev); !foreseen {
+	if s.fold, foreseen = s.takeAhead(ev); !foreseen {
 		s.fold = before.with(ev)
 	}
 	s.lastTime = ev.Time
@@ -113,7 +100,7 @@ func (s *Session) Apply(ev sessionlog.Event) {
 		s.version = max(s.version, sessionlog.V3)
 	case sessionlog.TypeSettled:
 		if r, err := sessionlog.DecodeSettled(ev); err == nil {
-			s.applySettled(r)
+			s.remember().settle(r)
 		}
 	case sessionlog.TypeToolResult:
 		s.applyResult(before, ev)
@@ -126,18 +113,12 @@ func (s *Session) Apply(ev sessionlog.Event) {
 	}
 }
 
-func (s *Session) applySettled(r sessionlog.SettledRecord) {
-	i := len(s.settled)
-	s.settled = append(s.settled, r)
-	if s.accepted == nil {
-		s.accepted, s.winners = map[string]int{}, map[string]int{}
+// remember returns the session's past, to add to it.
+func (s *Session) remember() *past {
+	if s.past == nil {
+		s.past = &past{}
 	}
-	if r.SubmissionID != "" {
-		s.accepted[r.SubmissionID] = i
-	}
-	if r.CallID != "" {
-		s.winners[r.CallID] = i
-	}
+	return s.past
 }
 
 func (s *Session) applyResult(before fold, ev sessionlog.Event) {
@@ -146,10 +127,7 @@ func (s *Session) applyResult(before fold, ev sessionlog.Event) {
 		return // of an older generation, which has no waits
 	}
 	if c, open := before.openWaitOf(r.CallID); open {
-		if len(s.results) == resultsMax {
-			s.results = slices.Delete(s.results, 0, resultsMax/2)
-		}
-		s.results = append(s.results, result{c.wait.attempt, r.CallID, c.asks, r})
+		s.remember().keep(attemptKey{c.wait.attempt, r.CallID}, result{c.asks, r})
 	}
 }
 
@@ -363,8 +341,8 @@ func (s *Session) tellWait(i int, m Local) ToPart {
 
 // over is the refusal for a call that is not open: who won, or that nobody knows it.
 func (s *Session) over(call string) *messages.Error {
-	if i, ok := s.winners[call]; ok {
-		w := settlement(s.settled[i])
+	if r, ok := s.past.winner(call); ok {
+		w := settlement(r)
 		if w.Outcome == outcomeQueued { // and admitted since, or the call would still be there
 			w.Outcome = outcomeAnswered
 		}
@@ -463,7 +441,7 @@ func (s *Session) openClaim(from Addr, m *messages.ClaimOpen) Effects {
 		return Effects{Parts: []ToPart{s.tellWait(i, OpenClaim{from})}}
 	}
 	reason := "unknown" // an unknown or finished wait gives an empty stream, not an error
-	if _, ok := s.winners[m.GetCallId()]; ok {
+	if _, ok := s.past.winner(m.GetCallId()); ok {
 		reason = "settled"
 	}
 	return Effects{Sends: []Send{{To: from, Msg: &messages.ClaimEnd{Reason: reason}}}}

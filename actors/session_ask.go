@@ -75,20 +75,19 @@ func (s *Session) askAgain(now Now, from Addr, req *messages.AskRequest) (Effect
 		fx.Replies = append(fx.Replies, Reply{from, s.waiting(now, c)})
 		return fx, true
 	}
-	for i := len(s.results) - 1; i >= 0; i-- {
-		if r := s.results[i]; r.attempt == req.GetAttempt() && r.call == id {
-			if err := s.checkAgain(req, r.asks); err != nil {
-				return s.refuse(from, err), true
-			}
-			if r.res.IsError && r.res.Code == "" { // plain in the log, coded to callers
-				if a := s.checkArguments(from, req); a.plain {
-					return s.refuse(from, a.failure), true
-				}
-			}
-			return s.reply(from, s.resultMessage(r.res)), true
+	r, known := s.past.result(req.GetAttempt(), id)
+	if !known {
+		return Effects{}, false
+	}
+	if err := s.checkAgain(req, r.asks); err != nil {
+		return s.refuse(from, err), true
+	}
+	if r.res.IsError && r.res.Code == "" { // plain in the log, coded to callers
+		if a := s.checkArguments(from, req); a.plain {
+			return s.refuse(from, a.failure), true
 		}
 	}
-	return Effects{}, false
+	return s.reply(from, s.resultMessage(r.res)), true
 }
 
 // checkAgain refuses a repeat by another agent, and one that asks something
@@ -282,8 +281,8 @@ func (s *Session) resultMessage(r sessionlog.Result) messages.Message {
 		code = messages.AskAborted
 	}
 	err := messages.Refuse(code, "%s", trimError(r.Text))
-	if i, ok := s.winners[r.CallID]; ok {
-		err.Winner = settlement(s.settled[i])
+	if w, ok := s.past.winner(r.CallID); ok {
+		err.Winner = settlement(w)
 	}
 	return err.Wire()
 }

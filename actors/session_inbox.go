@@ -15,8 +15,8 @@ func (s *Session) steer(now Now, from Addr, req *messages.SteerRequest) Effects 
 	if err := messages.CheckID("message_id", req.GetMessageId()); err != nil {
 		return s.refuse(from, err)
 	}
-	if i, known := s.accepted[req.GetMessageId()]; known {
-		if s.settled[i].MessageID == req.GetMessageId() {
+	if r, known := s.past.submission(req.GetMessageId()); known {
+		if r.MessageID == req.GetMessageId() {
 			return s.reply(from, &messages.SteerResponse{MessageId: req.GetMessageId()})
 		}
 		return s.refuse(from, messages.Refuse(messages.BadRequest, "message_id %q was used as a submission id", req.GetMessageId()))
@@ -155,8 +155,8 @@ func (s *Session) admittedAgain(want []string) []sessionlog.Message {
 func (s *Session) withdrawMessage(now Now, from Addr, req *messages.WithdrawMessageRequest) Effects {
 	splice, msg, ok := s.fold.lists.Remove(req.GetMessageId())
 	if !ok {
-		for _, r := range s.settled {
-			if r.MessageID == req.GetMessageId() && r.Outcome == OutcomeReplyWithdrawn {
+		for _, r := range s.past.of(req.GetMessageId()) {
+			if r.Outcome == OutcomeReplyWithdrawn {
 				return s.reply(from, &messages.WithdrawMessageResponse{ReopenedCallId: r.CallID})
 			}
 		}
@@ -165,8 +165,8 @@ func (s *Session) withdrawMessage(now Now, from Addr, req *messages.WithdrawMess
 	}
 	rec := sessionlog.SettledRecord{CallID: msg.ReplyTo, By: req.GetBy(), Outcome: OutcomeReplyWithdrawn,
 		MessageID: msg.ID, Reason: req.GetReason()}
-	for _, r := range s.settled { // its author is told when the submission is repeated
-		if r.MessageID == msg.ID && r.SubmissionID != "" {
+	for _, r := range s.past.of(msg.ID) { // its author is told when the submission is repeated
+		if r.SubmissionID != "" {
 			rec.SubmissionID = r.SubmissionID
 		}
 	}

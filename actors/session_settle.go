@@ -49,8 +49,8 @@ func (s *Session) answerable(call string) (sessionlog.ActiveCall, *messages.Erro
 	}
 	if reply, queued := s.fold.lists.ReplyFor(call); queued {
 		err := messages.Refuse(messages.ReplyQueued, "a reply is already queued for this question")
-		if i, ok := s.winners[call]; ok && s.settled[i].MessageID == reply.ID {
-			err.Winner = settlement(s.settled[i])
+		if r, ok := s.past.winner(call); ok && r.MessageID == reply.ID {
+			err.Winner = settlement(r)
 		}
 		return active, err
 	}
@@ -61,28 +61,28 @@ func (s *Session) answerable(call string) (sessionlog.ActiveCall, *messages.Erro
 // lost to what made the call pending, as if it had been parked behind that.
 func (s *Session) expired(call string) *messages.Error {
 	w := &messages.Settlement{Outcome: outcomePending}
-	if i, ok := s.winners[call]; ok && s.settled[i].Outcome == outcomeRootChanged {
-		w = settlement(s.settled[i])
+	if r, ok := s.past.winner(call); ok && r.Outcome == outcomeRootChanged {
+		w = settlement(r)
 	}
 	return &messages.Error{Code: messages.Settled, Text: settledText(w), Winner: w}
 }
 
 // submitAgain answers a repeated submission from what is recorded of it.
 func (s *Session) submitAgain(from Addr, req *messages.SubmitRequest) (Effects, bool) {
-	i, known := s.accepted[req.GetSubmissionId()]
+	r, known := s.past.submission(req.GetSubmissionId())
 	if !known {
 		return Effects{}, false
 	}
 	if err := s.usedElsewhere(req); err != nil {
 		return s.refuse(from, err), true
 	}
-	return Effects{Replies: []Reply{{from, &messages.SubmitResponse{Settlement: settlement(s.settled[i]), Repeated: true}}}}, true
+	return Effects{Replies: []Reply{{from, &messages.SubmitResponse{Settlement: settlement(r), Repeated: true}}}}, true
 }
 
 // usedElsewhere refuses a submission id that was accepted for another call.
 func (s *Session) usedElsewhere(req *messages.SubmitRequest) *messages.Error {
-	if i, known := s.accepted[req.GetSubmissionId()]; known && s.settled[i].CallID != req.GetCallId() {
-		return messages.Refuse(messages.BadRequest, "submission_id %q was used for call %q", req.GetSubmissionId(), s.settled[i].CallID)
+	if r, known := s.past.submission(req.GetSubmissionId()); known && r.CallID != req.GetCallId() {
+		return messages.Refuse(messages.BadRequest, "submission_id %q was used for call %q", req.GetSubmissionId(), r.CallID)
 	}
 	return nil
 }
@@ -232,8 +232,8 @@ func (s *Session) recordReply(now Now, m Record) Effects {
 		return Effects{}
 	}
 	var fx Effects
-	if i, known := s.accepted[req.GetSubmissionId()]; known && s.settled[i].CallID == req.GetCallId() {
-		s.toInbox(&fx, Recorded{Corr: m.Corr, End: End{Settlement: settlement(s.settled[i])}, Again: true}) // twice in flight
+	if r, known := s.past.submission(req.GetSubmissionId()); known && r.CallID == req.GetCallId() {
+		s.toInbox(&fx, Recorded{Corr: m.Corr, End: End{Settlement: settlement(r)}, Again: true}) // twice in flight
 		return fx
 	}
 	err := s.usedElsewhere(req)
@@ -278,8 +278,8 @@ func (s *Session) withdrawQuestion(now Now, from Addr, req *messages.WithdrawQue
 	if _, open := s.fold.openWaitOf(req.GetCallId()); open {
 		return s.toWait(from, req.GetCallId(), WaitCancel{from, req})
 	}
-	if i, ok := s.winners[req.GetCallId()]; ok && s.settled[i].Outcome == OutcomeWithdrawn {
-		return s.reply(from, &messages.WithdrawQuestionResponse{Settlement: settlement(s.settled[i])})
+	if r, ok := s.past.winner(req.GetCallId()); ok && r.Outcome == OutcomeWithdrawn {
+		return s.reply(from, &messages.WithdrawQuestionResponse{Settlement: settlement(r)})
 	}
 	if _, err := s.answerable(req.GetCallId()); err != nil {
 		return s.refuse(from, err)
