@@ -20,7 +20,9 @@ type Rules struct {
 	PassivateAfterMS int64
 	// OpenCallsMax is how many foreground calls one session may have at once.
 	OpenCallsMax int
-	// QueueMax is how many messages may wait in one session's inbox.
+	// QueueMax is how many messages may wait in one session's inbox before no
+	// more can be steered into it. Replies are not counted out: there is at most
+	// one per question, and a person's answer is not refused over other messages.
 	QueueMax int
 	// NewID draws an id; kind is its readable prefix.
 	NewID func(kind string) string

@@ -20,6 +20,9 @@ func (s *Session) submit(from Addr, req *messages.SubmitRequest) Effects {
 	if fx, known := s.submitAgain(from, req); known {
 		return fx
 	}
+	if err := s.asksStill(req); err != nil {
+		return s.refuse(from, err)
+	}
 	if c, open := s.fold.openWaitOf(req.GetCallId()); open {
 		if err := s.checkBatch(c, req.GetAnswers()); err != nil {
 			return s.refuse(from, err)
@@ -55,6 +58,15 @@ func (s *Session) answerable(call string) (sessionlog.ActiveCall, *messages.Erro
 		return active, err
 	}
 	return active, nil
+}
+
+// asksStill refuses an answer to what a call asked before it was asked again.
+func (s *Session) asksStill(req *messages.SubmitRequest) *messages.Error {
+	i := s.fold.index(req.GetCallId())
+	if req.GetCallSeq() == 0 || i < 0 || s.fold.calls[i].seq == req.GetCallSeq() {
+		return nil
+	}
+	return messages.Refuse(messages.NotAnswerable, "call %q has been asked again with other questions; look at them first", req.GetCallId())
 }
 
 // expired is the refusal of an answer that did not want to be a late one: it
@@ -242,10 +254,10 @@ func (s *Session) recordReply(now Now, m Record) Effects {
 		active, err = s.answerable(req.GetCallId())
 	}
 	if err == nil {
-		err = CheckComplete(active.IDs, req.GetAnswers()) // it may have been asked anew
+		err = s.asksStill(req) // it may have been asked anew
 	}
-	if err == nil && s.queued() >= s.rules.QueueMax {
-		err = messages.Refuse(messages.TooLarge, "the inbox of session %q holds %d messages, the limit is %d", s.id, s.queued(), s.rules.QueueMax)
+	if err == nil {
+		err = CheckComplete(active.IDs, req.GetAnswers())
 	}
 	if err != nil {
 		fx.Proof = err.Code != messages.Settled

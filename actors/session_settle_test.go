@@ -261,13 +261,24 @@ func TestLateAnswers(t *testing.T) {
 		r.RefuseRecord = nil
 		r.queue("c1", "s1")
 	})
-	t.Run("Q-107 nor does one that finds the inbox full", func(t *testing.T) {
+	t.Run("a full inbox refuses messages, never a person's answer", func(t *testing.T) {
 		r := newRig(t, func(rules *actors.Rules) { rules.QueueMax = 1 })
 		r.pend("c1")
 		r.do(&messages.SteerRequest{Session: "s1", MessageId: "m1"})
-		require.Contains(t, r.refused(messages.TooLarge, submitReq("c1", "s1")).GetText(), "holds 1 messages, the limit is 1")
-		r.do(&messages.WithdrawMessageRequest{Session: "s1", MessageId: "m1"})
+		require.Contains(t, r.refused(messages.TooLarge, &messages.SteerRequest{Session: "s1", MessageId: "m2"}).GetText(), "holds 1 messages, the limit is 1")
 		r.queue("c1", "s1")
+	})
+	t.Run("Q-139 an answer to what was asked before the call was asked again is refused", func(t *testing.T) {
+		r := newRig(t)
+		r.pend("c1")
+		old := r.Rows["c1"].Seq
+		r.pend("c1", func(a *messages.AskRequest) { a.Attempt, a.Arguments = "another", otherQuestion })
+		require.NotEqual(t, old, r.Rows["c1"].Seq)
+		late := submitReq("c1", "s1")
+		late.CallSeq = old
+		r.refused(messages.NotAnswerable, late)
+		late.CallSeq = r.Rows["c1"].Seq
+		r.accepted("queued", late)
 	})
 	t.Run("Q-113 replies are per call, and per session", func(t *testing.T) {
 		r, other := newRig(t), newRig(t)

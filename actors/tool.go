@@ -101,8 +101,8 @@ func (c *checker) question(item any, path string) *messages.Question {
 		c.say("%s: must be an object, not %s", path, found(item))
 		return q
 	}
-	q.Id, _ = property[string](c, rec, path, "id", true, "a string")
-	q.Question, _ = property[string](c, rec, path, "question", true, "a string")
+	q.Id = c.filled(rec, path, "id")
+	q.Question = c.filled(rec, path, "question")
 	q.Header, _ = property[string](c, rec, path, "header", false, "a string")
 	if list, ok := property[[]any](c, rec, path, "options", false, "a list"); ok {
 		c.atMost(path+".options", "items", len(list), messages.SelectedMax)
@@ -112,6 +112,16 @@ func (c *checker) question(item any, path string) *messages.Question {
 	}
 	q.MultiSelect, _ = property[bool](c, rec, path, "multi_select", false, "a boolean")
 	return q
+}
+
+// filled reads a required text that must say something: an empty id comes back
+// for ever (fault E7), and nobody can answer an empty question.
+func (c *checker) filled(rec map[string]any, path, name string) string {
+	text, ok := property[string](c, rec, path, name, true, "a string")
+	if ok && strings.TrimSpace(text) == "" {
+		c.say("%s.%s: must not be empty", path, name)
+	}
+	return text
 }
 
 func (c *checker) option(item any, path string) *messages.Option {

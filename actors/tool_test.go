@@ -50,6 +50,8 @@ func TestQ024GoldenErrors(t *testing.T) {
 			`questions[0].options: has 257 items, the limit is 256`, `{"questions":[{"id":"q","question":"?","options":[` + many(256, `{"label":"a"}`) + `]}]}`},
 		{"E5 a label that no answer can carry", `{"questions":[{"id":"q","question":"?","options":[{"label":"` + strings.Repeat("x", 65537) + `"}]}]}`,
 			`questions[0].options[0].label: has 65537 bytes, the limit is 65536`, `{"questions":[{"id":"q","question":"?","options":[{"label":"` + strings.Repeat("x", 65536) + `"}]}]}`},
+		{"E7 blank ids and questions", `{"questions":[{"id":" ","question":""}]}`,
+			`questions[0].id: must not be empty; questions[0].question: must not be empty`, oneQuestion},
 		{"E7 an id that no answer can name", `{"questions":[{"id":"\ud800","question":"?"}]}`,
 			`questions[0].id: holds an unpaired surrogate, so no answer could name it`, `{"questions":[{"id":"\ud83d\ude00","question":"?"}]}`},
 	} {

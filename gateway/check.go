@@ -143,6 +143,12 @@ func (c *checker) list(name string) *checker {
 func (c *checker) ask(m *messages.AskRequest) {
 	c.id("session", m.GetSession()).id("root", m.GetRoot()).id("attempt", m.GetAttempt()).optional("call_id", m.GetCallId())
 	c.count("turn", m.GetTurn()).count("step", m.GetStep()).count("hold_ms", m.GetHoldMs())
+	if _, known := messages.Mode_name[int32(m.GetMode())]; !known {
+		c.note(messages.Refuse(messages.BadRequest, "mode is %d; use MODE_TIMED or MODE_LEGACY", m.GetMode()))
+	}
+	if m.GetStep() != 0 && m.GetTurn() == 0 {
+		c.note(messages.Refuse(messages.BadRequest, "step is %d without a turn; name both, or neither", m.GetStep()))
+	}
 	c.text("arguments", m.GetArguments(), messages.ArgumentsBytesMax)
 	c.text("assistant_message", m.GetAssistantMessage(), messages.MessageBytesMax)
 	if m.GetArguments() != "" && (len(m.GetQuestions()) > 0 || m.TimeoutSeconds != nil) {

@@ -74,8 +74,8 @@ type Entry struct {
 	Meaning string
 	Cause   string
 	Remedy  string
-	// Connect is the Connect code's wire name, HTTP the status of plain HTTP
-	// answers, MCP the JSON-RPC error code (0: a tool result with isError),
+	// Connect is the Connect code's wire name, HTTP the status that the Connect
+	// protocol gives it over plain HTTP, MCP the JSON-RPC error code (0: a tool result with isError),
 	// Exit the status of the parley command.
 	Connect string
 	HTTP    int
@@ -89,16 +89,17 @@ const (
 	ExitError   = 1
 	ExitUsage   = 2
 	ExitPending = 75
+	ExitSkipped = 76 // every question of the batch was skipped: no answer, no permission
 )
 
 // Registry holds every code once, in the order of docs/errors.md.
 var Registry = []Entry{
-	{CallerNotLive, RefusalKind, "The caller is not the session's live root.", "Another root attached since, or none ever did.", "Attach again; if another agent now speaks for the session, stop this one.", "failed_precondition", 409, 0, 10},
+	{CallerNotLive, RefusalKind, "The caller is not the session's live root.", "Another root attached since, or none ever did.", "Attach again; if another agent now speaks for the session, stop this one.", "failed_precondition", 400, 0, 10},
 	{DelegatedCaller, RefusalKind, "An owned child may not ask.", "The caller was attached with an owner.", "Put the open question into the child's final result; its root can ask.", "permission_denied", 403, 0, 11},
 	{AskAborted, RefusalKind, "The question was taken back before anybody answered.", "Withdrawn, its turn was cancelled, or its session was deleted.", "Do not treat this as an answer. Ask again if it still matters.", "aborted", 409, 0, 12},
-	{AskTimedOut, RefusalKind, "A client's countdown ended.", "Nobody answered in that client in time.", "A timed call turns this into pending; nothing to do.", "deadline_exceeded", 408, 0, 13},
-	{AskCancelled, RefusalKind, "A person closed the blocking question.", "The panel of an unkeyed question was dismissed.", "Go on without an answer; it is not permission.", "canceled", 409, 0, 14},
-	{NoProvider, RefusalKind, "Nobody can answer.", "A blocking question has no answerer, or the last one passed it on.", "Open a client that answers, or ask in timed mode, which waits.", "failed_precondition", 409, 0, 15},
+	{AskTimedOut, RefusalKind, "A client's countdown ended.", "Nobody answered in that client in time.", "A timed call turns this into pending; nothing to do.", "deadline_exceeded", 504, 0, 13},
+	{AskCancelled, RefusalKind, "A person closed the blocking question.", "The panel of an unkeyed question was dismissed.", "Go on without an answer; it is not permission.", "canceled", 499, 0, 14},
+	{NoProvider, RefusalKind, "Nobody can answer.", "A blocking question has no answerer, or the last one passed it on.", "Open a client that answers, or ask in timed mode, which waits.", "failed_precondition", 400, 0, 15},
 	{BadIntent, RefusalKind, "An intent does not fit its question.", "`approve` names no option of the question, or `detail` is missing.", "Name one of the question's own option labels and add the detail to review.", "invalid_argument", 400, 0, 16},
 	{BadTimeout, RefusalKind, "The timeout is not allowed.", "It is not a whole number in range.", "Give 1 to 2147483 seconds, or -1 for no deadline.", "invalid_argument", 400, 0, 17},
 	{EmptyQuestions, RefusalKind, "The call asks nothing.", "`questions` is an empty list.", "Give at least one question.", "invalid_argument", 400, 0, 18},
@@ -106,15 +107,15 @@ var Registry = []Entry{
 	{ReplyQueued, RefusalKind, "A reply for this question is already queued.", "Somebody answered first; the agent has not admitted that reply yet.", "Wait for its admission, or withdraw it to answer again.", "already_exists", 409, 0, 20},
 	{BadAnswer, RefusalKind, "The batch does not answer the call.", "It must name each question id exactly once, in closed items.", "Send one item per question; a skip is {id, selected: []}.", "invalid_argument", 400, 0, 21},
 	{InvalidArgs, RefusalKind, "The tool's arguments do not fit its schema.", "A required property is missing or has the wrong type.", "The text names every violation with its path; correct them and call again.", "invalid_argument", 400, 0, 22},
-	{Settled, RefusalKind, "The question is settled.", "Somebody else was first; the refusal says who and how.", "Nothing to do; your draft was not used.", "failed_precondition", 409, 0, 23},
-	{NotAnswerable, RefusalKind, "This call cannot be answered.", "The session does not know the call, or it is not open for answers.", "List the questions and take the call id from there.", "failed_precondition", 409, 0, 24},
+	{Settled, RefusalKind, "The question is settled.", "Somebody else was first; the refusal says who and how.", "Nothing to do; your draft was not used.", "failed_precondition", 400, 0, 23},
+	{NotAnswerable, RefusalKind, "This call cannot be answered.", "The session does not know the call, or it is not open for answers.", "List the questions and take the call id from there.", "failed_precondition", 400, 0, 24},
 	{NotFound, RefusalKind, "There is no such thing.", "The session, call or message id is unknown here.", "Check the id; lists show the ids that exist.", "not_found", 404, 0, 25},
 	{BadRequest, RefusalKind, "The request is malformed.", "A field is missing, blank or out of range; the text names it.", "Correct the named field.", "invalid_argument", 400, -32602, 26},
-	{TooLarge, RefusalKind, "A text or list is over its limit.", "The text names the field, its limit and the value found.", "Shorten it.", "resource_exhausted", 413, 0, 27},
-	{TurnClosed, RefusalKind, "The turn is not the one that is open.", "It has ended, or has not begun.", "Attach to learn the session's turn, then go on from there.", "failed_precondition", 409, 0, 28},
-	{StepClosed, RefusalKind, "The step is not the one that is open.", "It has ended, or has not begun.", "Attach to learn the session's step, then go on from there.", "failed_precondition", 409, 0, 29},
-	{CallsOpen, RefusalKind, "Calls of the step still wait.", "A step cannot end while a foreground call may return.", "Wait for the calls, withdraw them, or end the turn as aborted.", "failed_precondition", 409, 0, 30},
-	{MessageGone, RefusalKind, "A message cannot be admitted.", "It was withdrawn, or is marked for another turn.", "Claim again and admit what is handed out; show the model nothing of this batch.", "failed_precondition", 409, 0, 31},
+	{TooLarge, RefusalKind, "A text or list is over its limit.", "The text names the field, its limit and the value found.", "Bring it under the limit that the text names.", "resource_exhausted", 429, 0, 27},
+	{TurnClosed, RefusalKind, "The turn is not the one that is open.", "It has ended, or has not begun.", "Attach to learn the session's turn, then go on from there.", "failed_precondition", 400, 0, 28},
+	{StepClosed, RefusalKind, "The step is not the one that is open.", "It has ended, or has not begun.", "Attach to learn the session's step, then go on from there.", "failed_precondition", 400, 0, 29},
+	{CallsOpen, RefusalKind, "Calls of the step still wait.", "A step cannot end while a foreground call may return.", "Wait for the calls, withdraw them, or end the turn as aborted.", "failed_precondition", 400, 0, 30},
+	{MessageGone, RefusalKind, "A message cannot be admitted.", "It was withdrawn, or is marked for another turn.", "Claim again and admit what is handed out; show the model nothing of this batch.", "failed_precondition", 400, 0, 31},
 	{MessagePending, RefusalKind, "A message with this id is already pending.", "Message ids are unique across both lists.", "Use a new message id, or treat the earlier one as sent.", "already_exists", 409, 0, 32},
 	{Fenced, FaultKind, "Another activation owns the session.", "This one has been superseded and stopped itself.", "Send the request again; it will reach the owner.", "unavailable", 503, 0, 69},
 	{Unavailable, FaultKind, "The node cannot serve this now.", "It is stopping, restarting a session, or its journal failed; the text says which.", "Send the same request again; nothing was half done.", "unavailable", 503, 0, 69},
@@ -123,13 +124,13 @@ var Registry = []Entry{
 	{Unauthenticated, RefusalKind, "The token is missing or wrong.", "The node wants a bearer token.", "Send `Authorization: Bearer …`, or set PARLEY_TOKEN for the parley command.", "unauthenticated", 401, 0, 77},
 	{ForeignOrigin, RefusalKind, "The request came from a foreign page or host name.", "Its Origin or Host is not one this node serves.", "Open the node by its own address, or add the origin with --allow-origin.", "permission_denied", 403, 0, 77},
 	{JournalLocked, FaultKind, "Another process has the journal open.", "A second writer on one file would lose answers, so it is refused.", "Stop the other process, or use the running node through its address.", "unavailable", 503, 0, 73},
-	{JournalNewer, FaultKind, "The journal was written by a newer Parley.", "Its schema version is not known to this build.", "Run the newer version, or restore a backup made before the upgrade.", "failed_precondition", 503, 0, 73},
-	{JournalCorrupt, FaultKind, "The journal file is damaged.", "SQLite found it malformed, or it is not a Parley journal.", "Keep a copy, restore the last backup, and check the disk.", "data_loss", 503, 0, 73},
-	{JournalReadOnly, FaultKind, "The journal cannot be written.", "The file, its folder or its disk is read-only.", "Make it writable for this user, or choose another with --journal.", "failed_precondition", 503, 0, 73},
-	{JournalFull, FaultKind, "The disk is full.", "The journal could not grow; nothing was recorded and nothing was acknowledged.", "Free space; requests then succeed again without a restart.", "resource_exhausted", 507, 0, 73},
+	{JournalNewer, FaultKind, "The journal was written by a newer Parley.", "Its schema version is not known to this build.", "Run the newer version, or restore a backup made before the upgrade.", "failed_precondition", 400, 0, 73},
+	{JournalCorrupt, FaultKind, "The journal file is damaged.", "SQLite found it malformed, or it is not a Parley journal.", "Keep a copy, restore the last backup, and check the disk.", "data_loss", 500, 0, 73},
+	{JournalReadOnly, FaultKind, "The journal cannot be written.", "The file, its folder or its disk is read-only.", "Make it writable for this user, or choose another with --journal.", "failed_precondition", 400, 0, 73},
+	{JournalFull, FaultKind, "The disk is full.", "The journal could not grow; nothing was recorded and nothing was acknowledged.", "Free space; requests then succeed again without a restart.", "resource_exhausted", 429, 0, 73},
 	{JournalIO, FaultKind, "The disk failed.", "Reading or writing the journal returned an error; the text has it.", "Check the disk. Send the request again: it is answered from the log if it had been recorded.", "unavailable", 503, 0, 73},
-	{SessionCorrupt, FaultKind, "This session's log is damaged.", "A record does not follow from the ones before it; the text says where.", "Export what is readable with `parley log`, and restore the session from a backup.", "data_loss", 503, 0, 70},
-	{SessionGeneration, RefusalKind, "This session's log is of a generation that cannot be written.", "It was imported, and keeps its own generation.", "Read, search and export it; start a new session to ask.", "failed_precondition", 409, 0, 33},
+	{SessionCorrupt, FaultKind, "This session's log is damaged.", "A record does not follow from the ones before it; the text says where.", "Export what is readable with `parley log`, and restore the session from a backup.", "data_loss", 500, 0, 70},
+	{SessionGeneration, RefusalKind, "This session's log is of a generation that cannot be written.", "It was imported, and keeps its own generation.", "Read, search and export it; start a new session to ask.", "failed_precondition", 400, 0, 33},
 }
 
 var byCode = func() map[Code]Entry {

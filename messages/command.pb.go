@@ -1782,7 +1782,10 @@ type SubmitRequest struct {
 	// Who answers, in words for people and logs.
 	By string `protobuf:"bytes,6,opt,name=by,proto3" json:"by,omitempty"`
 	// Which door it came through. Set by doors.
-	Door          string `protobuf:"bytes,7,opt,name=door,proto3" json:"door,omitempty"`
+	Door string `protobuf:"bytes,7,opt,name=door,proto3" json:"door,omitempty"`
+	// The call_seq of the row that was answered. An answer to what a call asked
+	// before it was asked again is then refused; 0: whatever it asks now.
+	CallSeq       int64 `protobuf:"varint,8,opt,name=call_seq,json=callSeq,proto3" json:"call_seq,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1864,6 +1867,13 @@ func (x *SubmitRequest) GetDoor() string {
 		return x.Door
 	}
 	return ""
+}
+
+func (x *SubmitRequest) GetCallSeq() int64 {
+	if x != nil {
+		return x.CallSeq
+	}
+	return 0
 }
 
 type SubmitResponse struct {
@@ -3345,7 +3355,7 @@ const file_command_proto_rawDesc = "" +
 	"\x10AskDetachRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x17\n" +
 	"\acall_id\x18\x02 \x01(\tR\x06callId\x12\x18\n" +
-	"\aattempt\x18\x03 \x01(\tR\aattempt\"\xed\x01\n" +
+	"\aattempt\x18\x03 \x01(\tR\aattempt\"\x88\x02\n" +
 	"\rSubmitRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x17\n" +
 	"\acall_id\x18\x02 \x01(\tR\x06callId\x12#\n" +
@@ -3354,7 +3364,8 @@ const file_command_proto_rawDesc = "" +
 	"\n" +
 	"on_expired\x18\x05 \x01(\x0e2\x14.parley.v1.OnExpiredR\tonExpired\x12\x0e\n" +
 	"\x02by\x18\x06 \x01(\tR\x02by\x12\x12\n" +
-	"\x04door\x18\a \x01(\tR\x04door\"c\n" +
+	"\x04door\x18\a \x01(\tR\x04door\x12\x19\n" +
+	"\bcall_seq\x18\b \x01(\x03R\acallSeq\"c\n" +
 	"\x0eSubmitResponse\x125\n" +
 	"\n" +
 	"settlement\x18\x01 \x01(\v2\x15.parley.v1.SettlementR\n" +

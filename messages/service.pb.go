@@ -448,9 +448,11 @@ func (x *ReadLogResponse) GetNextSeq() int64 {
 
 // QuestionRow is one question call as people see it.
 type QuestionRow struct {
-	state   protoimpl.MessageState `protogen:"open.v1"`
-	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	CallId  string                 `protobuf:"bytes,2,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Where in the log the questions stand; an answer names it (SubmitRequest.call_seq).
+	CallSeq int64  `protobuf:"varint,13,opt,name=call_seq,json=callSeq,proto3" json:"call_seq,omitempty"`
+	Session string `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	CallId  string `protobuf:"bytes,2,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
 	// open, continued, replied (a reply waits for admission), settled
 	State     string      `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`
 	Questions []*Question `protobuf:"bytes,4,rep,name=questions,proto3" json:"questions,omitempty"`
@@ -500,6 +502,13 @@ func (x *QuestionRow) ProtoReflect() protoreflect.Message {
 // Deprecated: Use QuestionRow.ProtoReflect.Descriptor instead.
 func (*QuestionRow) Descriptor() ([]byte, []int) {
 	return file_service_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *QuestionRow) GetCallSeq() int64 {
+	if x != nil {
+		return x.CallSeq
+	}
+	return 0
 }
 
 func (x *QuestionRow) GetSession() string {
@@ -1297,8 +1306,9 @@ const file_service_proto_rawDesc = "" +
 	"\x0fReadLogResponse\x12\x16\n" +
 	"\x06header\x18\x01 \x01(\tR\x06header\x12\x16\n" +
 	"\x06events\x18\x02 \x03(\tR\x06events\x12\x19\n" +
-	"\bnext_seq\x18\x03 \x01(\x03R\anextSeq\"\xb0\x03\n" +
-	"\vQuestionRow\x12\x18\n" +
+	"\bnext_seq\x18\x03 \x01(\x03R\anextSeq\"\xcb\x03\n" +
+	"\vQuestionRow\x12\x19\n" +
+	"\bcall_seq\x18\r \x01(\x03R\acallSeq\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x17\n" +
 	"\acall_id\x18\x02 \x01(\tR\x06callId\x12\x14\n" +
 	"\x05state\x18\x03 \x01(\tR\x05state\x121\n" +
