@@ -186,6 +186,10 @@ type Submission struct {
 	ID string
 	// By is who answers, in words for people.
 	By string
+	// CallSeq is the row's CallSeq that was answered: should the same call have
+	// been asked again with other questions, the answer is refused with
+	// NOT_ANSWERABLE. 0 answers whatever the call asks now.
+	CallSeq int64
 	// RejectLate refuses an answer that loses to the deadline, with SETTLED.
 	// Otherwise it becomes a late reply.
 	RejectLate bool
@@ -197,7 +201,7 @@ type Submission struct {
 // and can learn from WinnerOf who won.
 func (n *Node) Submit(ctx context.Context, s Submission) (Settlement, error) {
 	req := &messages.SubmitRequest{Session: s.Session, CallId: s.CallID, SubmissionId: s.ID, Answers: toWire(s.Answers),
-		By: s.By, Door: doorGo, OnExpired: messages.OnExpired_ON_EXPIRED_LATE}
+		By: s.By, Door: doorGo, CallSeq: s.CallSeq, OnExpired: messages.OnExpired_ON_EXPIRED_LATE}
 	if req.SubmissionId == "" {
 		req.SubmissionId = newID("submission")
 	}
