@@ -52,13 +52,6 @@ func init() {
 	}
 }
 
-func check(err error) {
-	if err != nil {
-		fmt.Println(err)
-		os.Exit(1)
-	}
-}
-
 func TestWhatCannotBeWrittenIsReadOnly(t *testing.T) {
 	for name, c := range map[string]struct{ file, folder os.FileMode }{
 		"the file":   {0o444, 0o777},

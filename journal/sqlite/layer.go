@@ -60,6 +60,9 @@ func (l *layer) Open(name string, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, e
 }
 
 func (l *layer) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, error) {
+	if flags&vfs.OPEN_CREATE != 0 && flags&(vfs.OPEN_MAIN_JOURNAL|vfs.OPEN_WAL) != 0 && name != nil {
+		_ = touch(name.String()) // SQLite narrows the mode once it is made; what is wrong, the open below says
+	}
 	f, out, err := vfsutil.WrapOpenFilename(l.VFS, name, flags)
 	if err != nil || flags&(vfs.OPEN_MAIN_DB|vfs.OPEN_WAL) == 0 {
 		return f, out, err

@@ -76,22 +76,21 @@ func touch(path string) error {
 	return f.Close()
 }
 
-// touchAll makes the journal's files. A WAL that SQLite makes itself would be
-// readable by others in a folder that is. The names of a new journal are synced
-// with the folders they stand in: a file is lost with its name.
-func touchAll(path string) error {
-	info, err := os.Stat(path)
-	if err == nil && !info.Mode().IsRegular() {
-		return messages.Refuse(messages.JournalCorrupt, "%s is not a file", path)
-	}
-	for _, name := range []string{path, path + "-wal", path + "-shm"} {
+// touchBeside makes the files beside the journal's that SQLite would make
+// readable by others. It makes them again after its last connection has removed
+// them.
+func touchBeside(path string) error {
+	for _, name := range []string{path + "-wal", path + "-shm"} {
 		if err := touch(name); err != nil {
 			return fault(path, "opening "+name, err)
 		}
 	}
-	if err == nil && info.Size() > 0 {
-		return nil
-	}
+	return nil
+}
+
+// syncNames syncs the names of a new journal with the folders they stand in: a
+// file is lost with its name.
+func syncNames(path string) error {
 	folder := filepath.Dir(path)
 	if err := syncFolder(folder); err != nil {
 		return fault(path, "syncing its folder", err)

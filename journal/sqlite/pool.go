@@ -10,12 +10,13 @@ import (
 type pool struct {
 	path  string
 	vfs   string
+	guard *guard
 	slots chan *conn    // readersMax of them; nil: not dialled yet
 	stop  chan struct{} // closed by close
 }
 
-func newPool(path, vfs string) *pool {
-	p := &pool{path: path, vfs: vfs, slots: make(chan *conn, readersMax), stop: make(chan struct{})}
+func newPool(path, vfs string, g *guard) *pool {
+	p := &pool{path: path, vfs: vfs, guard: g, slots: make(chan *conn, readersMax), stop: make(chan struct{})}
 	for range readersMax {
 		p.slots <- nil
 	}

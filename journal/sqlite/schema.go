@@ -93,6 +93,9 @@ type conn struct {
 // journal when the file has been taken away. vfs names a file layer; empty is
 // the operating system's.
 func dial(path, vfs string, cache int) (*conn, error) {
+	if err := touchBeside(path); err != nil {
+		return nil, err
+	}
 	ctx := sqlite3.WithMaxMemory(context.Background(), memoryBytesMax)
 	c, err := sqlite3.OpenContext(ctx, uri(path, over(vfs)))
 	if err != nil {

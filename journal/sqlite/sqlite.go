@@ -29,6 +29,7 @@ type Journal struct {
 	committer *committer
 	committed chan struct{} // closed when the committer has ended
 	lock      lock
+	guard     *guard
 	closing   sync.Once
 }
 
@@ -82,20 +83,34 @@ func open(path string, o options) (*Journal, error) {
 	j.openers.j, j.openers.idle.L = j, &j.openers.mu
 	j.tail.sessions = map[string]*tailSession{}
 	j.committer = &committer{j: j, staged: map[string]head{}, resting: map[string]head{}}
-	if err := touchAll(path); err != nil {
+	if err := j.start(); err != nil {
 		_ = held.release()
 		return nil, err
 	}
-	if err := j.committer.revive(); err != nil {
-		_ = held.release()
-		return nil, fault(path, "opening it", err)
-	}
-	j.pool = newPool(path, o.vfs)
+	j.pool = newPool(path, o.vfs, j.guard)
 	go func() {
 		defer close(j.committed)
 		j.committer.run()
 	}()
 	return j, nil
+}
+
+// start takes hold of the file and makes the committer's connection.
+func (j *Journal) start() (err error) {
+	if j.guard, err = seize(j.path); err != nil {
+		return err
+	}
+	err = touchBeside(j.path)
+	if err == nil && j.guard.info.Size() == 0 {
+		err = syncNames(j.path)
+	}
+	if err == nil {
+		err = fault(j.path, "opening it", j.committer.revive())
+	}
+	if err != nil {
+		_ = j.guard.release()
+	}
+	return err
 }
 
 // Open takes the session's next epoch and then reads its log.
@@ -164,6 +179,9 @@ func (j *Journal) Close() (err error) {
 		j.pool.close()
 		if c := j.committer.c; c != nil { // the last connection: SQLite moves the WAL into the file
 			err = fault(j.path, "closing it", c.close())
+		}
+		if e := j.guard.release(); err == nil {
+			err = fault(j.path, "letting go of it", e)
 		}
 		if e := j.lock.release(); err == nil {
 			err = fault(j.path, "letting go of it", e)

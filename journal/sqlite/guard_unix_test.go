@@ -1,0 +1,142 @@
+//go:build linux || darwin
+
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/parleyrun/parley/journal/journaltest"
+	"github.com/parleyrun/parley/messages"
+)
+
+func init() {
+	// modes makes and writes a journal without any umask and says the mode of
+	// every file beside it as soon as there is one, and at the end.
+	roles["modes"] = func(path string) {
+		syscall.Umask(0)
+		j, err := Open(path)
+		check(err)
+		_, err = journaltest.Append(j, journaltest.Birth("s", 1))
+		check(err)
+		files, err := filepath.Glob(path + "*")
+		check(err)
+		for _, name := range files {
+			info, err := os.Stat(name)
+			check(err)
+			fmt.Println(filepath.Base(name), info.Mode().Perm())
+		}
+		check(j.Close())
+	}
+}
+
+func check(err error) {
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+}
+
+// One file has one owner, whatever names lead to it.
+func TestAFileHasOneOwner(t *testing.T) {
+	for name, rename := range map[string]func(path, other string) error{
+		"a hard link": os.Link,
+		"a symlink":   os.Symlink,
+		"renamed":     os.Rename,
+		"the lock file removed": func(path, other string) error {
+			return errors.Join(os.Remove(lockPath(path)), os.Symlink(path, other))
+		},
+		"renamed, the lock file removed": func(path, other string) error {
+			return errors.Join(os.Remove(lockPath(path)), os.Rename(path, other))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := newPath(t)
+			other := filepath.Join(filepath.Dir(path), "other.db")
+			j, err := Open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := journaltest.Append(j, journaltest.Birth("s", 1)); err != nil {
+				t.Fatal(err)
+			}
+			if err := rename(path, other); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Open(other); messages.CodeOf(err) != messages.JournalLocked {
+				t.Fatalf("this process: %v", err)
+			}
+			_, out := child(t, "open", other)
+			if said, _ := out.ReadString('\n'); !strings.HasPrefix(said, string(messages.JournalLocked)) {
+				t.Fatalf("another process: %s", said)
+			}
+			_ = j.Close()
+		})
+	}
+}
+
+func TestAFileOfTwoNamesIsRefused(t *testing.T) {
+	path := written(t)
+	other := filepath.Join(filepath.Dir(path), "other.db")
+	if err := os.Link(path, other); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{path, other} {
+		wantRefused(t, name, messages.JournalLocked)
+		if _, err := Open(name); !strings.Contains(err.Error(), "hard links") {
+			t.Fatalf("it does not say why: %v", err)
+		}
+	}
+	if _, err := os.Stat(other + "-wal"); err == nil {
+		t.Fatal("a WAL was made for a file that was refused")
+	}
+	if err := os.Remove(other); err != nil {
+		t.Fatal(err)
+	}
+	mustOpen(t, path, options{})
+}
+
+func TestNewFilesAreNobodyElsesWhateverTheUmask(t *testing.T) {
+	path := newPath(t)
+	_, out := child(t, "modes", path)
+	said := map[string]string{}
+	for line, err := out.ReadString('\n'); err == nil; line, err = out.ReadString('\n') {
+		name, mode, _ := strings.Cut(strings.TrimSpace(line), " ")
+		said[name] = mode
+	}
+	for _, name := range []string{"journal.db", "journal.db-wal", "journal.db-shm", "journal.db-lock"} {
+		if said[name] != fileMode.String() {
+			t.Errorf("%s has mode %q, want %v", name, said[name], fileMode)
+		}
+	}
+}
+
+// A failed connection was the last, and took the files with it.
+func TestFilesMadeAgainAreNobodyElses(t *testing.T) {
+	defer syscall.Umask(syscall.Umask(0))
+	d := newDisk(t)
+	j := mustOpen(t, newPath(t), options{vfs: d.name})
+	d.failing(func(o op) error {
+		if o.kind == 's' {
+			return syscall.EIO
+		}
+		return nil
+	})
+	if _, err := journaltest.Append(j, journaltest.Birth("s", 1)); messages.CodeOf(err) != messages.JournalIO {
+		t.Fatal(err)
+	}
+	d.failing(nil)
+	if _, err := journaltest.Append(j, journaltest.Birth("other", 1)); err != nil {
+		t.Fatal(err)
+	}
+	for _, suffix := range []string{"", "-wal", "-shm", "-lock"} {
+		if info, err := os.Stat(j.path + suffix); err != nil || info.Mode().Perm() != fileMode {
+			t.Errorf("%s: %v, %v", suffix, info.Mode().Perm(), err)
+		}
+	}
+}

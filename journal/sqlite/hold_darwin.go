@@ -1,0 +1,3 @@
+package sqlite
+
+const setLockOFD = 90 // F_OFD_SETLK

@@ -1,0 +1,3 @@
+package sqlite
+
+const setLockOFD = 37 // F_OFD_SETLK
