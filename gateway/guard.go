@@ -36,7 +36,7 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 			g.writeRefusal(w, r, err)
 			return
 		}
-		if err := takeBody(w, r); err != nil {
+		if err := takeBody(w, r, g.opts.BodyTimeout); err != nil {
 			g.writeRefusal(w, r, err)
 			return
 		}
@@ -113,7 +113,7 @@ func (g *Gateway) checkToken(r *http.Request) *messages.Error {
 // request of ours is one message. A body that has been read to its end is also
 // what lets the HTTP/1 server notice that a client has gone, which claims and
 // held asks depend on.
-func takeBody(w http.ResponseWriter, r *http.Request) *messages.Error {
+func takeBody(w http.ResponseWriter, r *http.Request, limit time.Duration) *messages.Error {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil
 	}
@@ -121,9 +121,14 @@ func takeBody(w http.ResponseWriter, r *http.Request) *messages.Error {
 		return messages.Refuse(messages.TooLarge, "the request has %d bytes, the limit is %d", r.ContentLength, bodyBytesMax)
 	}
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout)) // a test's recorder has none
+	_ = control.SetReadDeadline(time.Now().Add(limit)) // a test's recorder has none
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyBytesMax))
-	_ = control.SetReadDeadline(time.Time{})
+	if err == nil {
+		// Only then: the server drains what a handler left of a body before it
+		// replies, and without the deadline a client that stopped sending would
+		// hold it for ever.
+		_ = control.SetReadDeadline(time.Time{})
+	}
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):

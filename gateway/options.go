@@ -40,6 +40,8 @@ type Options struct {
 	// Drain is how long Serve waits for requests to end after it was told to
 	// stop. Defaults to 10 s.
 	Drain time.Duration
+	// BodyTimeout is how long a request's body may take to arrive. Defaults to 30 s.
+	BodyTimeout time.Duration
 	// Logger gets one line per request. Defaults to slog.Default().
 	Logger *slog.Logger
 }
@@ -71,6 +73,9 @@ func (o *Options) Validate() error {
 }
 
 func (o Options) withDefaults() Options {
+	if o.BodyTimeout <= 0 {
+		o.BodyTimeout = bodyTimeout
+	}
 	if o.Drain == 0 {
 		o.Drain = drainDefault
 	}
