@@ -83,20 +83,25 @@ type teller struct {
 	told  stories
 }
 
+// newTeller tells one call, from its event on.
+func newTeller(only string) *teller {
+	t := &teller{only: only, fold: sessionlog.NewQuestions(0)}
+	t.fold, _ = t.fold.Fold(timedHeader)
+	return t
+}
+
 // tell folds what was read. With only, the events start at that call and the
 // story ends where the same call is asked again or is settled.
 func tell(opened journal.Opened, only string) stories {
-	t := &teller{only: only}
-	inherited := int64(0)
-	if only == "" && opened.Header != nil {
-		inherited = sessionlog.Inherited(*opened.Header, opened.Events)
-	}
-	t.fold = sessionlog.NewQuestions(inherited)
-	if only != "" {
-		t.fold, _ = t.fold.Fold(timedHeader)
+	t, inherited := newTeller(only), int64(0)
+	if only == "" {
+		if opened.Header != nil {
+			inherited = sessionlog.Inherited(*opened.Header, opened.Events)
+		}
+		t.fold = sessionlog.NewQuestions(inherited)
 	}
 	for _, ev := range opened.Events {
-		if ev.Seq < inherited {
+		if ev.Seq < inherited || only != "" && asksOther(ev, only) {
 			continue
 		}
 		if t.take(ev); t.over {
@@ -107,6 +112,13 @@ func tell(opened journal.Opened, only string) stories {
 		t.markReplied()
 	}
 	return t.told
+}
+
+// asksOther tells an event that asks another question: folded in, it would only
+// be carried along.
+func asksOther(ev sessionlog.Event, only string) bool {
+	call, asks := named(ev)
+	return asks && call != only
 }
 
 // take folds one event.
@@ -316,9 +328,12 @@ func (s *story) outcome(state string) *messages.Settlement {
 
 // text is what the index does not know of the call while it is in a state.
 func (s *story) text(state string) *text {
-	t := &text{questions: s.questions, askedMS: s.askedMS, unkeyed: s.legacy, settlement: s.outcome(state), size: 256}
+	t := &text{questions: s.questions, askedMS: s.askedMS, unkeyed: s.legacy, settlement: s.outcome(state), size: 512}
 	if state == stateSettled {
 		t.answers = s.answers
+	}
+	if o := t.settlement; o != nil {
+		t.size += 192 + len(o.GetBy()) + len(o.GetDoor()) + len(o.GetSubmissionId()) + len(o.GetMessageId()) + len(o.GetReason())
 	}
 	for _, a := range t.answers {
 		t.size += 96 + len(a.GetId()) + len(a.GetCustom())

@@ -8,7 +8,7 @@ import (
 )
 
 // textsBytesMax bounds the cache of question texts.
-const textsBytesMax = 8 << 20
+const textsBytesMax = 32 << 20
 
 // textKey names one state of one call. A position is never used twice, so what
 // it names never changes, and nothing ever has to be invalidated.
@@ -33,9 +33,12 @@ func (t *text) fill(row *messages.QuestionRow) {
 	row.Settlement, row.Answers = t.settlement, t.answers
 }
 
-// texts keeps the youngest texts, up to textsBytesMax; the oldest go first.
+// texts keeps texts, up to textsBytesMax. Which one goes is as good as drawn:
+// readers of long lists come by in order, and whichever goes by age, of a list
+// a little longer than the cache, would always be the one wanted next.
 type texts struct {
 	mu    sync.Mutex
+	drawn uint64
 	known map[textKey]*text
 	order []textKey
 	bytes int
@@ -61,8 +64,11 @@ func (c *texts) put(key textKey, t *text) {
 	c.order = append(c.order, key)
 	c.bytes += t.size
 	for c.bytes > textsBytesMax {
-		c.bytes -= c.known[c.order[0]].size
-		delete(c.known, c.order[0])
-		c.order = c.order[1:]
+		c.drawn = c.drawn*6364136223846793005 + 1442695040888963407
+		i, last := int((c.drawn>>33)%uint64(len(c.order))), len(c.order)-1
+		c.bytes -= c.known[c.order[i]].size
+		delete(c.known, c.order[i])
+		c.order[i], c.order[last] = c.order[last], textKey{}
+		c.order = c.order[:last]
 	}
 }

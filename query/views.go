@@ -31,11 +31,14 @@ type Views struct {
 	now       func() time.Time
 	texts     texts
 	feed      feed
+	pages     loads
+	singles   loads
 }
 
 // New makes the views of a journal.
 func New(log journal.Reader, opts Options) *Views {
-	v := &Views{log: log, heartbeat: opts.Heartbeat, now: opts.Now, feed: feed{log: log}}
+	v := &Views{log: log, heartbeat: opts.Heartbeat, now: opts.Now, feed: feed{log: log},
+		pages: make(loads, loadsMax), singles: make(loads, loadsMax)}
 	if v.heartbeat <= 0 {
 		v.heartbeat = HeartbeatDefault
 	}
@@ -78,12 +81,8 @@ func (v *Views) Questions(ctx context.Context, req *messages.ListQuestionsReques
 		rows = rows[:limit]
 		page.Next = encodeAfter(rows[limit-1].Session, rows[limit-1].Row.CallID)
 	}
-	page.Questions = make([]*messages.QuestionRow, 0, len(rows))
-	for _, row := range rows {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		page.Questions = append(page.Questions, v.active(ctx, row))
+	if page.Questions, err = v.rows(ctx, rows, true, 0); err != nil {
+		return nil, fault(err)
 	}
 	return page, nil
 }
@@ -138,7 +137,7 @@ func (v *Views) Question(ctx context.Context, session, callID string) (*messages
 	}
 	for _, row := range rows {
 		if row.Row.CallID == callID {
-			return v.active(ctx, row), nil
+			return v.active(ctx, row)
 		}
 	}
 	opened, err := v.log.Read(ctx, session, 0, 0)
@@ -153,31 +152,14 @@ func (v *Views) Question(ctx context.Context, session, callID string) (*messages
 	return stories[i].row(session, v.now()), nil
 }
 
-// active makes the row of an index entry: its text comes from the log event
+// active makes the row of one index entry: its text comes from the log event
 // the entry names, how a queued reply got there from what follows it.
-func (v *Views) active(ctx context.Context, in journal.ActiveRow) *messages.QuestionRow {
-	row := indexRow(in.Session, in.Row, v.now())
-	key := textKey{in.Session, in.Row.CallID, row.GetState(), in.At}
-	if t, ok := v.texts.get(key); ok {
-		t.fill(row)
-		return row
-	}
-	limit := askEvents
-	if in.Row.State != sessionlog.RowOpen {
-		limit = 0 // who replied, or took a reply back, stands further on
-	}
-	opened, err := v.log.Read(ctx, in.Session, in.Row.Seq, limit)
+func (v *Views) active(ctx context.Context, in journal.ActiveRow) (*messages.QuestionRow, error) {
+	rows, err := v.rows(ctx, []journal.ActiveRow{in}, false, 0)
 	if err != nil {
-		return troubled(row, err)
+		return nil, fault(err)
 	}
-	stories := tell(opened, in.Row.CallID)
-	if len(stories) == 0 {
-		return troubled(row, messages.Refuse(messages.SessionCorrupt, "event %d of session %q is not the call the index says", in.Row.Seq, in.Session))
-	}
-	t := stories[0].text(row.GetState())
-	t.fill(row)
-	v.texts.put(key, t)
-	return row
+	return rows[0], nil
 }
 
 // indexRow is what the index alone knows of a call.
