@@ -178,7 +178,7 @@ func roundTripConnect(b *testing.B, client messagesconnect.QuestionServiceClient
 	}
 	done := make(chan error, 1)
 	go func() {
-		again := &messages.AskRequest{Session: session, Root: "root", Attempt: id, CallId: id}
+		again := &messages.AskRequest{Session: session, Root: "root", Attempt: id, CallId: id, Resume: true}
 		res, err := client.Ask(b.Context(), connect.NewRequest(again))
 		if err == nil && res.Msg.GetAnswered() == nil {
 			err = fmt.Errorf("not answered: %v", res.Msg)
@@ -247,17 +247,23 @@ func BenchmarkParked(b *testing.B) {
 	before := resident(b)
 	cancels := make([]func(), n)
 	var waiting sync.WaitGroup
-	waiting.Add(n)
-	rounds(b, n, 256, func(_, i int) {
+	park := func(i int) {
 		agent, err := node.Attach(b.Context(), "parked-"+strconv.Itoa(i), "root", parley.AttachOptions{})
 		if err != nil {
 			b.Error(err)
 			return
 		}
-		cancels[i-1] = agent.AskAsync(parley.Ask{Questions: []parley.Question{question}, Timeout: 24 * time.Hour,
+		cancels[i] = agent.AskAsync(parley.Ask{Questions: []parley.Question{question}, Timeout: 24 * time.Hour,
 			OnWaiting: func(parley.Waiting) { waiting.Done() }}, func(parley.Result, error) {})
-	})
-	waiting.Wait()
+	}
+	const batch = 5000 // as they come over time: what one leaves as garbage is collected before the next
+	for from := 0; from < n; from += batch {
+		size := min(batch, n-from)
+		waiting.Add(size)
+		rounds(b, size, 256, func(_, i int) { park(from + i - 1) })
+		waiting.Wait()
+		runtime.GC()
+	}
 	b.ReportMetric(float64(resident(b)-before)/float64(n), "B/parked")
 	for _, cancel := range cancels {
 		cancel()
