@@ -31,6 +31,7 @@ type committer struct {
 	walAt   int   // pages in the WAL after the last commit
 	walTry  int   // pages at which to try the next checkpoint
 	foreign int64 // data_version: moves when somebody else has written
+	lost    error // the journal's files are not there any more: nothing is recorded until it is opened anew
 
 	staged  map[string]head // sessions changed by the group that is being decided
 	resting map[string]head // sessions brought up by the last raise; a cache, never newer than the tables
@@ -46,14 +47,17 @@ func (w *committer) run() {
 		}
 		w.commit(group)
 	}
-	if w.c != nil {
+	if w.c != nil && w.lost == nil {
 		w.raise()
 	}
 }
 
 // commit makes a group durable and tells its callers.
 func (w *committer) commit(group []*request) {
-	err := w.revive()
+	err := w.lost
+	if err == nil {
+		err = w.revive()
+	}
 	if err == nil {
 		err = w.transact(group)
 	}
@@ -68,7 +72,8 @@ func (w *committer) commit(group []*request) {
 	}
 }
 
-// transact decides a group in one transaction and commits it.
+// transact decides a group in one transaction and commits it. It has committed
+// nothing if the files it was committed to cannot be found by their names.
 func (w *committer) transact(group []*request) error {
 	clear(w.staged)
 	if err := w.begin(); err != nil {
@@ -79,7 +84,29 @@ func (w *committer) transact(group []*request) error {
 			return err
 		}
 	}
-	return w.c.query("COMMIT", nil)
+	if err := w.c.query("COMMIT", nil); err != nil {
+		return err
+	}
+	return w.present()
+}
+
+// present looks whether the files are where they were opened.
+func (w *committer) present() error {
+	err := w.j.guard.check()
+	if err != nil {
+		w.lose(err)
+	}
+	return err
+}
+
+// lose is the end of recording: the files are gone. The connection is
+// kept for what it still has: what was acknowledged and stands in a WAL without
+// a name is moved into the file.
+func (w *committer) lose(err error) {
+	w.lost = err
+	if w.c != nil && w.j.guard.checkFile() == nil {
+		_, _, _ = w.c.WALCheckpoint("main", sqlite3.CHECKPOINT_FULL)
+	}
 }
 
 // begin starts a transaction. Nobody else should write to the file, but nothing
@@ -313,6 +340,11 @@ func (w *committer) publish(group []*request) {
 // disk in spite of the error.
 func (w *committer) fail(group []*request, cause error) {
 	err := fault(w.j.path, "writing it", cause)
+	if cut := w.j.guard.cut(cause); cut != nil && w.lost == nil && w.c != nil {
+		err, w.lost = cut, cut
+		// What a WAL that was cut short still has is not to be moved in part.
+		_, _ = w.c.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, true)
+	}
 	for _, r := range group {
 		if r.err == nil {
 			r.err = err
@@ -327,9 +359,10 @@ func (w *committer) fail(group []*request, cause error) {
 			cause = e
 		}
 	}
-	if code := faultCode(cause); code == messages.JournalFull || code == messages.JournalLocked {
+	if code := faultCode(cause); w.lost != nil || code == messages.JournalFull || code == messages.JournalLocked {
 		return
 	}
+	w.j.guard.wal.Store(nil) // the last connection removes it
 	w.c.discard()
 	w.c = nil
 }
@@ -371,11 +404,15 @@ func (w *committer) revive() error {
 	if w.c != nil {
 		return nil
 	}
+	if err := w.present(); err != nil {
+		return err
+	}
 	c, err := dial(w.j.path, w.j.options.vfs, cacheKiB)
 	if err != nil {
 		return err
 	}
 	if err := w.adopt(c); err != nil {
+		w.j.guard.wal.Store(nil)
 		c.discard()
 		w.c = nil
 		return err
@@ -386,6 +423,9 @@ func (w *committer) revive() error {
 // adopt takes a fresh connection into use.
 func (w *committer) adopt(c *conn) (err error) {
 	if err := c.prepare(); err != nil {
+		return err
+	}
+	if err := w.j.guard.watch(); err != nil {
 		return err
 	}
 	c.WALHook(func(_ *sqlite3.Conn, _ string, pages int) error {
@@ -457,6 +497,9 @@ func decodeDelta(delta []byte) ([]sessionlog.RowChange, error) {
 // waits for its outcome: what it could not do it tries again later, and what
 // has failed for good the next group will meet as well.
 func (w *committer) maintain() {
+	if w.lost != nil {
+		return
+	}
 	if w.j.tail.size >= w.j.options.tailSize {
 		w.raise()
 	}

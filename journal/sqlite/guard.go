@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"sync/atomic"
@@ -88,4 +89,12 @@ func (g *guard) walLost() bool {
 	}
 	info, err := os.Lstat(g.path + "-wal")
 	return err != nil || !os.SameFile(info, *was)
+}
+
+// cut says that a write failed because the WAL was cut short, or returns nil.
+func (g *guard) cut(cause error) error {
+	if cause == nil || !errors.Is(lastFailure(g.path), errCut) {
+		return nil
+	}
+	return messages.Refuse(messages.JournalIO, "the file %s-wal, which is a part of the journal, was cut short while it was open, and what had been recorded last is lost: nothing is recorded any more; stop the node, restore a backup or start with what is left", g.path)
 }

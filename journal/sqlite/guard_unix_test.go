@@ -140,3 +140,111 @@ func TestFilesMadeAgainAreNobodyElses(t *testing.T) {
 		}
 	}
 }
+
+// Files that are taken away from under a journal: nothing is acknowledged that
+// could not be found again, and the caller is told which file and what to do.
+func TestFilesThatVanishEndTheRecording(t *testing.T) {
+	replace := func(name string) error {
+		return errors.Join(os.Rename(name, name+".old"), os.WriteFile(name, nil, fileMode))
+	}
+	for name, c := range map[string]struct {
+		take  func(path string) error
+		names string // the file that the error names
+		kept  bool   // what was acknowledged is there when it is opened again
+	}{
+		"the file removed":  {os.Remove, "", false},
+		"the file replaced": {replace, "", false},
+		"the file renamed":  {func(p string) error { return os.Rename(p, p+".old") }, "", false},
+		"a link in its place": {func(p string) error {
+			return errors.Join(os.Rename(p, p+".old"), os.Symlink(p+".old", p))
+		}, "", false},
+		"the WAL removed":   {func(p string) error { return os.Remove(p + "-wal") }, "-wal", true},
+		"the WAL replaced":  {func(p string) error { return replace(p + "-wal") }, "-wal", true},
+		"the WAL emptied":   {func(p string) error { return os.Truncate(p+"-wal", 0) }, "-wal", false},
+		"the WAL cut short": {func(p string) error { return os.Truncate(p+"-wal", 40_000) }, "-wal", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := newPath(t)
+			j, err := Open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range 20 {
+				if _, err := journaltest.Append(j, journaltest.Birth(fmt.Sprint("s", i), 1)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := c.take(path); err != nil {
+				t.Fatal(err)
+			}
+			for i := range 3 {
+				_, err := journaltest.Append(j, journaltest.Birth(fmt.Sprint("late", i), 1))
+				if messages.CodeOf(err) != messages.JournalIO || !strings.Contains(err.Error(), path+c.names) || !strings.Contains(err.Error(), "stop the node") {
+					t.Fatalf("append %d: %v", i, err)
+				}
+				if _, err := journaltest.Open(j, "s1"); messages.CodeOf(err) != messages.JournalIO {
+					t.Fatalf("an epoch was taken: %v", err)
+				}
+				if _, err := j.Read(t.Context(), "s1", 0, 0); messages.CodeOf(err) == messages.SessionCorrupt {
+					t.Fatalf("a read: %v", err)
+				}
+			}
+			if c.kept { // at once: the process may be killed
+				saved, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				copied := newPath(t)
+				if err := os.WriteFile(copied, saved, fileMode); err != nil {
+					t.Fatal(err)
+				}
+				wantSessions(t, mustOpen(t, copied, options{}), 20)
+			}
+			_ = j.Close()
+			if c.names != "-wal" {
+				return
+			}
+			again := mustOpen(t, path, options{})
+			if c.kept {
+				wantSessions(t, again, 20)
+			}
+			if _, err := journaltest.Append(again, journaltest.Birth("new", 1)); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+func wantSessions(t *testing.T, j *Journal, n int) {
+	t.Helper()
+	for i := range n {
+		if o, err := j.Read(t.Context(), fmt.Sprint("s", i), 0, 0); err != nil || len(o.Events) != 1 {
+			t.Fatalf("session %d: %v", i, err)
+		}
+	}
+}
+
+// Renamed and put back beside its WAL, it has everything that was acknowledged.
+func TestAFilePutBackHasEverything(t *testing.T) {
+	path := newPath(t)
+	j, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		if _, err := journaltest.Append(j, journaltest.Birth(fmt.Sprint("s", i), 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Rename(path, path+".old"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := journaltest.Append(j, journaltest.Birth("late", 1)); messages.CodeOf(err) != messages.JournalIO {
+		t.Fatal(err)
+	}
+	_ = j.Close()
+	if err := os.Rename(path+".old", path); err != nil {
+		t.Fatal(err)
+	}
+	wantSessions(t, mustOpen(t, path, options{}), 20)
+}

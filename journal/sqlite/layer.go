@@ -55,6 +55,17 @@ func lastFailure(path string) error {
 	return nil
 }
 
+// forgetFailure is for a journal that is opened anew.
+func forgetFailure(path string) {
+	layersMu.Lock()
+	defer layersMu.Unlock()
+	for _, l := range layers {
+		l.mu.Lock()
+		delete(l.failed, path)
+		l.mu.Unlock()
+	}
+}
+
 func (l *layer) Open(name string, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, error) {
 	return vfsutil.WrapOpen(l.VFS, name, flags)
 }
@@ -140,13 +151,23 @@ type walFile struct {
 	*layerFile
 	held []byte
 	off  int64
+	end  int64 // how long the file has been made through this one
 }
+
+// errCut says that the WAL ends before what SQLite has written to it and not
+// yet moved into the file. Writing on would leave a hole in its middle.
+var errCut = errors.New("the -wal file was cut short")
 
 func (f *walFile) flush() error {
 	if len(f.held) == 0 {
 		return nil
 	}
-	_, err := f.layerFile.WriteAt(f.held, f.off)
+	var err error
+	if size, e := f.File.Size(); e == nil && size < min(f.off, f.end) {
+		err = f.explain("write", errCut)
+	} else if _, err = f.layerFile.WriteAt(f.held, f.off); err == nil {
+		f.end = max(f.end, f.off+int64(len(f.held)))
+	}
 	f.held = f.held[:0] // a failed commit is rolled back; its pages are not written again
 	if cap(f.held) > walBufferBytesMax {
 		f.held = nil
@@ -185,6 +206,7 @@ func (f *walFile) Truncate(size int64) error {
 	if err := f.flush(); err != nil {
 		return err
 	}
+	f.end = min(f.end, size)
 	return f.layerFile.Truncate(size)
 }
 

@@ -3,6 +3,8 @@ package sqlite
 import (
 	"context"
 	"sync"
+
+	sqlite3 "github.com/ncruces/go-sqlite3"
 )
 
 // pool holds the connections that read. In WAL mode they see the file as of
@@ -51,10 +53,18 @@ func (p *pool) do(ctx context.Context, doing string, read func(*conn) error) err
 	defer func() { p.slots <- c }()
 	if c == nil {
 		var err error
+		if err = p.guard.check(); err != nil {
+			return err // it would make an empty WAL, and take the journal for damaged
+		}
 		if c, err = dial(p.path, p.vfs, readerCacheKiB); err != nil {
 			return err
 		}
-		if err = c.Exec("PRAGMA query_only = ON"); err != nil {
+		// Moving the WAL into the file, even at the end, is the committer's.
+		_, err = c.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, true)
+		if err == nil {
+			err = c.Exec("PRAGMA query_only = ON")
+		}
+		if err != nil {
 			c.discard()
 			c = nil
 			return fault(p.path, doing, err)

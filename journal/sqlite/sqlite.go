@@ -100,6 +100,7 @@ func (j *Journal) start() (err error) {
 	if j.guard, err = seize(j.path); err != nil {
 		return err
 	}
+	forgetFailure(j.path)
 	err = touchBeside(j.path)
 	if err == nil && j.guard.info.Size() == 0 {
 		err = syncNames(j.path)
