@@ -47,9 +47,10 @@ func faultCode(err error) messages.Code {
 }
 
 // interrupted gives the context's own error for what SQLite broke off because
-// of it, and a fault for anything else.
+// of it (waiting for a lock, too), and a fault for anything else.
 func interrupted(ctx context.Context, path, doing string, err error) error {
-	if err != nil && ctx.Err() != nil && errors.Is(err, sqlite3.INTERRUPT) {
+	if err != nil && ctx.Err() != nil &&
+		(errors.Is(err, sqlite3.INTERRUPT) || errors.Is(err, sqlite3.BUSY) || errors.Is(err, sqlite3.LOCKED)) {
 		return ctx.Err()
 	}
 	return fault(path, doing, err)

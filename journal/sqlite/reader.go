@@ -123,15 +123,35 @@ func (c *conn) record(pos int64, passing bool) (r record, err error) {
 }
 
 // lost tells why a record could not be read: the session was deleted after its
-// head was looked up, the disk failed, or the session is damaged.
+// head was looked up, the disk failed or the read was broken off, the file is
+// damaged for all, or the session is damaged.
 func (c *conn) lost(session string, h head, pos int64, cause error) error {
-	if code := sqlite3.ErrorCode(0); errors.As(cause, &code) && code != sqlite3.CORRUPT {
-		return cause
+	if code := sqlite3.ErrorCode(0); errors.As(cause, &code) {
+		if code != sqlite3.CORRUPT {
+			return cause
+		}
+		if whole, err := c.damaged(); err != nil || whole {
+			return cmp.Or(err, cause)
+		}
 	}
-	if now, err := c.head(session); err == nil && now.first != h.first {
+	now, err := c.head(session)
+	if err != nil {
+		return err
+	}
+	if now.first != h.first {
 		return errGone
 	}
 	return errDamaged(c.path, session, pos, cause)
+}
+
+// damaged says whether neither end of the records can be read.
+func (c *conn) damaged() (bool, error) {
+	for _, q := range []string{"SELECT min(pos) FROM records", "SELECT max(pos) FROM records"} {
+		if _, _, err := c.number(q); err == nil || !errors.Is(err, sqlite3.CORRUPT) {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // Sessions lists sessions by id.
