@@ -25,10 +25,24 @@ func fault(path, doing string, err error) error {
 		return err
 	}
 	code := faultCode(err)
+	if code == messages.JournalIO && isShared(err) && room(path) < roomMin {
+		code, err = messages.JournalFull, fmt.Errorf("%w: %w", err, errNoRoom)
+	}
 	if last := lastFailure(path); last != nil && errors.Is(err, sqlite3.IOERR) {
 		err = fmt.Errorf("%w: %w", err, last)
 	}
 	return messages.Refuse(code, "the journal %s failed while %s: %v", path, doing, err)
+}
+
+// roomMin is more than SQLite takes at once for the -shm file, which it makes
+// itself and whose failures it reports without their reason.
+const roomMin = 128 << 10
+
+var errNoRoom = errors.New("there is no room for its -shm file")
+
+// isShared says whether an error is one of the -shm file.
+func isShared(err error) bool {
+	return errors.Is(err, sqlite3.IOERR_SHMSIZE) || errors.Is(err, sqlite3.IOERR_SHMMAP) || errors.Is(err, sqlite3.IOERR_SHMOPEN)
 }
 
 func faultCode(err error) messages.Code {

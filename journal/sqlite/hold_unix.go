@@ -6,7 +6,9 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"math"
 	"os"
+	"path/filepath"
 	"syscall"
 )
 
@@ -37,4 +39,13 @@ func links(info fs.FileInfo) uint64 {
 		return uint64(s.Nlink) //nolint:unconvert // its type differs between systems
 	}
 	return 1
+}
+
+// room is how many bytes can be written to the disk of a file.
+func room(path string) uint64 {
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(filepath.Dir(path), &s); err != nil {
+		return math.MaxUint64
+	}
+	return uint64(s.Bavail) * uint64(s.Bsize) //nolint:unconvert,gosec // their types differ between systems
 }

@@ -75,17 +75,17 @@ func (l *layer) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File, 
 		_ = touch(name.String()) // SQLite narrows the mode once it is made; what is wrong, the open below says
 	}
 	f, out, err := vfsutil.WrapOpenFilename(l.VFS, name, flags)
-	if err != nil || flags&(vfs.OPEN_MAIN_DB|vfs.OPEN_WAL) == 0 {
+	if err != nil || name == nil || flags&(vfs.OPEN_MAIN_DB|vfs.OPEN_MAIN_JOURNAL|vfs.OPEN_WAL) == 0 {
 		return f, out, err
 	}
-	file := &layerFile{File: f, layer: l, path: strings.TrimSuffix(name.String(), "-wal")}
+	file := &layerFile{File: f, layer: l, path: strings.TrimSuffix(strings.TrimSuffix(name.String(), "-wal"), "-journal")}
 	if flags&vfs.OPEN_WAL != 0 {
 		return &walFile{layerFile: file}, out, nil
 	}
 	return file, out, nil
 }
 
-// layerFile is the journal or its WAL.
+// layerFile is the journal, its WAL, or the rollback journal of a new one.
 type layerFile struct {
 	vfs.File
 	layer *layer

@@ -109,8 +109,9 @@ func dial(path, vfs string, cache int) (*conn, error) {
 		PRAGMA temp_store = MEMORY;
 		PRAGMA synchronous = FULL;`, busyTimeoutMS, cache))
 	if err != nil {
+		err = fault(path, "opening it", err) // before what it has taken is given back
 		out.discard()
-		return nil, fault(path, "opening it", err)
+		return nil, err
 	}
 	return out, nil
 }
