@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"strconv"
 	"strings"
@@ -14,6 +15,11 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/parleyrun/parley/messages"
+	"github.com/parleyrun/parley/messages/messagesconnect"
 )
 
 const (
@@ -33,12 +39,14 @@ type crashes struct {
 	receipts map[string]receipt // by call
 	results  map[string]string  // what an ask returned, by call: a label, or "" for pending
 	admitted map[string]int     // by message
+	deadline map[string]int64   // as the node showed it, by call
 }
 
 type receipt struct{ session, submission, label, outcome, message string }
 
 // A node is killed while people ask, answer and admit through it. Whatever it had acknowledged is in its log, once;
-// and a repeated submission always gets the first outcome (promises 1, 2, 4, 7).
+// a repeated submission always gets the first outcome, and no deadline moves (promises 1 to 7). Kill and polite
+// stop take turns.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	rounds := crashRounds
@@ -51,17 +59,19 @@ func TestCrash(t *testing.T) {
 	}
 	node := serveNode(t)
 	c := &crashes{t: t, node: node, addr: node.addr, done: make(chan struct{}, 10_000),
-		receipts: map[string]receipt{}, results: map[string]string{}, admitted: map[string]int{}}
+		receipts: map[string]receipt{}, results: map[string]string{}, admitted: map[string]int{}, deadline: map[string]int64{}}
 	var working sync.WaitGroup
 	for i := range crashWorkers {
 		working.Go(func() { c.work(t.Context(), fmt.Sprintf("s%d", i)) })
 	}
-	for range rounds {
+	for round := range rounds {
 		for range 1 + rand.N(12) { // killed after some work, wherever the rest of it is
 			c.awaitWork()
 		}
-		c.node.stop(syscall.SIGKILL)
+		c.look()
+		c.node.stop([]syscall.Signal{syscall.SIGKILL, syscall.SIGTERM}[round%2])
 		c.node.serve(t)
+		c.look()
 	}
 	c.over.Store(true) // everybody finishes what they are at, so that nothing is left open below
 	working.Wait()
@@ -69,7 +79,29 @@ func TestCrash(t *testing.T) {
 	for i := range crashWorkers {
 		late += c.audit(fmt.Sprintf("s%d", i))
 	}
-	t.Logf("%d kills; %d submissions acknowledged, %d of them late; %d messages handed out", rounds, len(c.receipts), late, len(c.admitted))
+	t.Logf("%d kills; %d submissions acknowledged, %d of them late; %d messages handed out; %d deadlines seen",
+		rounds, len(c.receipts), late, len(c.admitted), len(c.deadline))
+}
+
+// look notes the deadlines that the node shows, each the same as ever.
+func (c *crashes) look() {
+	list, err := messagesconnect.NewQuestionServiceClient(http.DefaultClient, "http://"+c.addr).ListQuestions(c.t.Context(),
+		connect.NewRequest(&messages.ListQuestionsRequest{}))
+	if err != nil {
+		c.t.Errorf("listing: %v", err)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, row := range list.Msg.GetQuestions() {
+		if row.GetState() != "open" {
+			continue
+		}
+		if before, seen := c.deadline[row.GetCallId()]; seen && before != row.GetDeadlineMs() {
+			c.t.Errorf("%s: the deadline moved from %d to %d", row.GetCallId(), before, row.GetDeadlineMs())
+		}
+		c.deadline[row.GetCallId()] = row.GetDeadlineMs()
+	}
 }
 
 func (c *crashes) awaitWork() {
@@ -205,9 +237,20 @@ func (c *crashes) audit(session string) (late int) {
 		}
 		return n
 	}
+	for seq, record := range records[1:] {
+		if !strings.Contains(record, fmt.Sprintf(`"seq":%d,`, seq)) {
+			c.t.Fatalf("%s: record %d is %s", session, seq, record)
+		}
+	}
 	for call, r := range c.receipts {
 		if r.session != session {
 			continue
+		}
+		if n := count(`"parley/wait"`, fmt.Sprintf(`"callId":%q`, call)); n != 1 {
+			c.t.Errorf("%s has %d waits", call, n)
+		}
+		if shown, seen := c.deadline[call]; seen && count(`"parley/wait"`, fmt.Sprintf(`"callId":%q`, call), fmt.Sprintf(`"deadlineMs":%d`, shown)) != 1 {
+			c.t.Errorf("%s was shown with the deadline %d, and its log has another", call, shown)
 		}
 		if n := count(`"parley/settled"`, fmt.Sprintf(`"submissionId":%q`, r.submission)); n != 1 {
 			c.t.Errorf("%s: submission %s is recorded %d times", call, r.submission, n)
