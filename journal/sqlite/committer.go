@@ -104,7 +104,11 @@ func (w *committer) present() error {
 // a name is moved into the file.
 func (w *committer) lose(err error) {
 	w.lost = err
-	if w.c != nil && w.j.guard.checkFile() == nil {
+	switch {
+	case w.c == nil:
+	case w.j.guard.checkFile() != nil: // its WAL is for whoever puts it back
+		_, _ = w.c.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, true)
+	default:
 		_, _, _ = w.c.WALCheckpoint("main", sqlite3.CHECKPOINT_FULL)
 	}
 }

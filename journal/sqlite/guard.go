@@ -76,8 +76,12 @@ func (g *guard) check() error {
 }
 
 func (g *guard) checkFile() error {
-	if info, err := os.Lstat(g.path); err != nil || !os.SameFile(info, g.info) {
+	info, err := os.Lstat(g.path)
+	if err != nil || !os.SameFile(info, g.info) {
 		return messages.Refuse(messages.JournalIO, "the file of the journal %s was removed, renamed or replaced while it was open: nothing is recorded any more; stop the node, put the file back under this name beside its -wal, or restore a backup, and start it again", g.path)
+	}
+	if info.Size() == 0 && g.wal.Load() != nil {
+		return messages.Refuse(messages.JournalIO, "the file of the journal %s was emptied while it was open: nothing is recorded any more; stop the node, restore a backup, and start it again", g.path)
 	}
 	return nil
 }

@@ -158,6 +158,7 @@ func TestFilesThatVanishEndTheRecording(t *testing.T) {
 		"a link in its place": {func(p string) error {
 			return errors.Join(os.Rename(p, p+".old"), os.Symlink(p+".old", p))
 		}, "", false},
+		"the file emptied":  {func(p string) error { return os.Truncate(p, 0) }, "", false},
 		"the WAL removed":   {func(p string) error { return os.Remove(p + "-wal") }, "-wal", true},
 		"the WAL replaced":  {func(p string) error { return replace(p + "-wal") }, "-wal", true},
 		"the WAL emptied":   {func(p string) error { return os.Truncate(p+"-wal", 0) }, "-wal", false},
