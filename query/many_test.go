@@ -66,6 +66,23 @@ func BenchmarkContinued(b *testing.B) {
 			}
 		}
 	})
+	b.Run("watch-again", func(b *testing.B) {
+		v := query.New(j, query.Options{})
+		start := func() {
+			ctx, stop := context.WithCancel(b.Context())
+			defer stop()
+			_ = v.Watch(ctx, &messages.WatchQuestionsRequest{}, func(r *messages.WatchQuestionsResponse) error {
+				if r.GetLive() {
+					stop()
+				}
+				return nil
+			})
+		}
+		start()
+		for b.Loop() {
+			start()
+		}
+	})
 	b.Run("unread", func(b *testing.B) { // watches of everything that nobody reads
 		const watches = 100
 		for b.Loop() {

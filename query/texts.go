@@ -8,7 +8,7 @@ import (
 )
 
 // textsBytesMax bounds the cache of question texts.
-const textsBytesMax = 32 << 20
+const textsBytesMax = 64 << 20
 
 // textKey names one state of one call. A position is never used twice, so what
 // it names never changes, and nothing ever has to be invalidated.

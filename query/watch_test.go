@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -160,4 +161,62 @@ func TestAWatchOutlivesDeletedAndDamagedSessions(t *testing.T) {
 	assert.Equal(t, "disposed", got[0].GetSettlement().GetOutcome())
 	assert.Equal(t, "settled", got[1].GetState())
 	assert.Equal(t, string(messages.SessionCorrupt), got[1].GetTrouble().GetCode())
+}
+
+// counted counts the readings of logs.
+type counted struct {
+	journal.Reader
+	reads *atomic.Int64
+}
+
+func (c counted) Read(ctx context.Context, session string, from int64, limit int) (journal.Opened, error) {
+	c.reads.Add(1)
+	return c.Reader.Read(ctx, session, from, limit)
+}
+
+// The starting list comes page by page, each session's log read once; what
+// changes meanwhile is seen once, in the list or after it.
+func TestAStartingListThatChangesHasNoGapAndNoRepeat(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t)
+	const calls = 200
+	scripts := make([]*script, 3)
+	for i := range scripts {
+		scripts[i] = newScript(t, j, fmt.Sprint("s", i)).header()
+		for k := range calls {
+			call := fmt.Sprintf("c%03d", k)
+			scripts[i].call(call, "Go?", 9_000).pending(call)
+		}
+		scripts[i].commit()
+	}
+	reads := &atomic.Int64{}
+	v := query.New(counted{j, reads}, at(0))
+	page, err := v.Questions(t.Context(), &messages.ListQuestionsRequest{})
+	require.NoError(t, err)
+	assert.Len(t, page.GetQuestions(), 500)
+	assert.Equal(t, int64(3), reads.Load())
+
+	var list, after []string
+	live := false
+	watch(t, v, &messages.WatchQuestionsRequest{}, func(r *messages.WatchQuestionsResponse) bool {
+		if r.GetQuestion() == nil {
+			live = r.GetLive()
+			return !live
+		}
+		name := fmt.Sprintf("%s/%s %s", r.GetQuestion().GetSession(), r.GetQuestion().GetCallId(), r.GetQuestion().GetState())
+		if list = append(list, name); len(list) == 1 {
+			scripts[0].queue("m", "c000", "ann").commit()  // shown: comes after the list
+			scripts[2].queue("m", "c000", "ann").commit()  // not shown yet: comes in the list
+			scripts[2].admit("m", "c000").commit()         // and is gone before its page is read
+			scripts[2].queue("m2", "c001", "ann").commit() // comes in the list as it is now
+			scripts[2].call("c999", "New?", 9_000).commit()
+		}
+		return true
+	})
+	assert.True(t, live)
+	list, after = list[:3*calls], list[3*calls:] // one row less, one more
+	assert.Equal(t, []string{"s0/c000 replied"}, after)
+	assert.Equal(t, "s0/c000 continued", list[0])
+	assert.Equal(t, []string{"s2/c001 replied", "s2/c002 continued"}, list[2*calls:2*calls+2])
+	assert.Equal(t, "s2/c999 open", list[3*calls-1])
 }
