@@ -512,3 +512,37 @@ func FuzzPendingIsNoAnswer(f *testing.F) {
 		}
 	})
 }
+
+// An answer reaches the question it was given to, or none: a call that was asked
+// again under its id takes no answer to what it asked before.
+func TestAnAnswerNamesWhatItAnswers(t *testing.T) {
+	node, err := parley.Open(parley.Config{Memory: true, Logger: quiet})
+	require.NoError(t, err)
+	defer func() { _ = node.Close(context.WithoutCancel(t.Context())) }()
+	agent, err := node.Attach(t.Context(), "s", "agent", parley.AttachOptions{})
+	require.NoError(t, err)
+	ask := func(attempt, text string) *parley.Row {
+		durable := make(chan struct{}, 1)
+		done := make(chan struct{})
+		agent.AskAsync(parley.Ask{CallID: "x", Attempt: attempt, Questions: []parley.Question{{ID: "q", Text: text}},
+			OnWaiting: func(parley.Waiting) { durable <- struct{}{} }}, func(parley.Result, error) { close(done) })
+		<-durable
+		claim, err := node.AttachWait(t.Context(), "s", "x")
+		require.NoError(t, err)
+		_, err = claim.Expire(t.Context(), "test")
+		require.NoError(t, err)
+		<-done
+		row, err := node.Question(t.Context(), "s", "x")
+		require.NoError(t, err)
+		return row
+	}
+	first := ask("1", "Restart the staging server?")
+	second := ask("2", "Delete production?")
+	answer := parley.Submission{Session: "s", CallID: "x", Answers: []parley.Answer{parley.Say("q", "yes")}, CallSeq: first.GetCallSeq()}
+	_, err = node.Submit(t.Context(), answer)
+	require.Equal(t, messages.NotAnswerable, messages.CodeOf(err))
+	answer.CallSeq = second.GetCallSeq()
+	took, err := node.Submit(t.Context(), answer)
+	require.NoError(t, err)
+	require.Equal(t, "queued", took.Outcome)
+}
