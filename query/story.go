@@ -301,7 +301,7 @@ func (t *teller) markReplied() {
 // row is the story as people see it.
 func (s *story) row(session string, now time.Time) *messages.QuestionRow {
 	row := &messages.QuestionRow{Session: session, CallId: cleanID(s.callID), State: s.state, Questions: s.questions,
-		AskedMs: s.askedMS, Unkeyed: s.legacy, Answers: s.answers, Settlement: s.outcome(s.state)}
+		AskedMs: s.askedMS, Unkeyed: s.legacy, Answers: s.answers, Settlement: s.outcome(s.state), CallSeq: s.seq}
 	if s.state == stateOpen {
 		row.Blocking = s.deadlineMS == 0
 		setDeadline(row, s.deadlineMS, now)
