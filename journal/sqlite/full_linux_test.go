@@ -41,7 +41,7 @@ func fillUp(t *testing.T, folder string, rest int64) func() {
 // A start with a disk that is full, or nearly: the journal opens or says that
 // the disk is full, and opens when it is not.
 func TestAStartOnAFullDiskSaysSo(t *testing.T) {
-	for rest := int64(0); rest <= 160<<10; rest += 4096 {
+	for rest := int64(0); rest <= 160<<10; rest += 4096 * boundaryStride {
 		for name, exists := range map[string]bool{"new": false, "old": true} {
 			folder := mountTmpfs(t, "1m")
 			path := filepath.Join(folder, "sub", "journal.db")

@@ -120,7 +120,7 @@ func TestAReadThatIsBrokenOffSaysSo(t *testing.T) {
 
 // Close during reads: each has its result, or learns that the journal is closed.
 func TestAReadDuringCloseSaysSo(t *testing.T) {
-	for round := range 8 {
+	for round := range 8 / boundaryStride {
 		j := long(t, 40)
 		folder := t.TempDir()
 		var started, ended sync.WaitGroup

@@ -10,8 +10,8 @@ import (
 	"github.com/parleyrun/parley/messages"
 )
 
-// lock is the hold on a journal of the one process that may write to it: an
-// SQLite lock on an empty file beside it. A lock of its own, because the
+// lock is the hold on a journal's name of the one process that may write to it
+// (guard.go has the one on the file): an SQLite lock on an empty file beside it. A lock of its own, because the
 // journal's own file must stay open for our readers; an SQLite lock, because
 // that is a lock of the operating system on every system we run on, gone with
 // the process that held it, and seen by a second Open of the same process.

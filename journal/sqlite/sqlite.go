@@ -54,7 +54,8 @@ const (
 )
 
 // Open opens a journal, and makes one, with its folder, where there is none.
-// One process may have a journal open, once: messages.JournalLocked. The other
+// One process may have a journal open, once and whatever names its file has:
+// messages.JournalLocked, also for a file with hard links. The other
 // errors that a file can cause: messages.JournalNewer, JournalCorrupt,
 // JournalReadOnly, JournalFull, JournalIO. None of them changes the file.
 //
