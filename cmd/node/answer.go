@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/parleyrun/parley/messages"
 	"github.com/spf13/cobra"
@@ -80,11 +81,38 @@ func (c *cli) runAnswer(ctx context.Context, a answering, words []string) error 
 	res, err := repeat(ctx, node, node.Submit, req)
 	if err != nil {
 		if t := asTrouble(err); t.temporary() {
-			t.remedy = fmt.Sprintf("repeat it as `answer %s %s … --submission-id %s`; it counts once", req.Session, req.CallId, req.SubmissionId)
+			t.remedy, t.line = "it counts once, however often it is sent; repeat it with", c.resubmit(a, req, fromStdin)
 		}
 		return err
 	}
 	return c.printReceipt(req, res)
+}
+
+// resubmit is the command that sends the same submission again.
+func (c *cli) resubmit(a answering, req *messages.SubmitRequest, fromStdin bool) string {
+	var flags []string
+	for _, given := range []struct {
+		name   string
+		values []string
+	}{{"--option", a.options}, {"--set", a.sets}, {"--text", a.texts}} {
+		for _, value := range given.values {
+			flags = append(flags, given.name, value)
+		}
+	}
+	if a.skip {
+		flags = append(flags, "--skip")
+	}
+	if a.by != "" {
+		flags = append(flags, "--by", a.by)
+	}
+	if a.onExpired != "late" {
+		flags = append(flags, "--on-expired", a.onExpired)
+	}
+	flags = append(flags, "--submission-id", req.SubmissionId)
+	if fromStdin {
+		return c.command("answer", flags, req.Session, req.CallId, "-") + " < FILE"
+	}
+	return c.command("answer", flags, req.Session, req.CallId)
 }
 
 // submission checks what needs no node.
@@ -107,7 +135,7 @@ func (c *cli) submission(a answering, words []string) (*messages.SubmitRequest, 
 	if req.By == "" {
 		req.By = c.user()
 	}
-	if err := orNil(messages.CheckText("--by", req.By, messages.NameBytesMax)); err != nil {
+	if err := onLine(messages.CheckText("--by", req.By, messages.NameBytesMax)); err != nil {
 		return nil, err
 	}
 	if err := oneOf("--on-expired", a.onExpired, "late", "reject"); err != nil {
@@ -122,7 +150,7 @@ func (c *cli) submission(a answering, words []string) (*messages.SubmitRequest, 
 
 func (c *cli) user() string {
 	for _, name := range []string{"USER", "LOGNAME", "USERNAME"} {
-		if user, _ := c.env(name); user != "" {
+		if user, _ := c.env(name); strings.TrimSpace(user) != "" && utf8.ValidString(user) {
 			return user
 		}
 	}
@@ -162,6 +190,9 @@ func (c *cli) readAnswers(a answering) ([]*messages.Answer, error) {
 	text, err := io.ReadAll(io.LimitReader(c.in, messages.ArgumentsBytesMax+1))
 	if err != nil {
 		return nil, err
+	}
+	if !utf8.Valid(text) {
+		return nil, usage("write it in UTF-8", "stdin is not UTF-8")
 	}
 	if err := orNil(messages.CheckText("stdin", string(text), messages.ArgumentsBytesMax)); err != nil {
 		return nil, err
@@ -330,6 +361,8 @@ func (c *cli) printReceipt(req *messages.SubmitRequest, res *messages.SubmitResp
 	switch s.GetOutcome() {
 	case "answered":
 		c.printf("answered in time: it is the result of call %s in session %s\n", oneLine(req.CallId), oneLine(req.Session))
+	case "skipped":
+		c.printf("skipped in time: call %s in session %s has no answer and no permission\n", oneLine(req.CallId), oneLine(req.Session))
 	case "queued":
 		c.printf("queued as a late reply: the agent of session %s takes it exactly once\n  message     %s\n", oneLine(req.Session), oneLine(s.GetMessageId()))
 	default:

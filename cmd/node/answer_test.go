@@ -36,7 +36,7 @@ func TestAnswersFromFlags(t *testing.T) {
 		{"a text with an equals sign", answering{texts: []string{"a=b"}}, batch()[2:], "note: a=b"},
 		{"a text by id", answering{texts: []string{"note=a=b"}}, batch()[2:], "note: a=b"},
 		{"a batch", answering{sets: []string{"tests=slow", "region=eu"}, texts: []string{"note=no"}}, batch(), "region: eu; tests: slow; note: no"},
-		{"skip the rest", answering{sets: []string{"region=eu"}, skip: true}, batch(), "region: eu; tests: (skipped); note: (skipped)"},
+		{"skip the rest", answering{sets: []string{"region=eu"}, skip: true}, batch(), "region: eu; tests: (skipped: no answer and no permission); note: (skipped: no answer and no permission)"},
 		{"nothing", answering{}, batch(), "USAGE: there is no answer on the command line"},
 		{"a hole is no skip", answering{sets: []string{"region=eu"}}, batch(), `BAD_ANSWER: the question "tests" has no answer`},
 		{"a typing error", answering{options: []string{"eux"}}, batch()[:1], `BAD_ANSWER: "eux" is no option of the question "region"`},
@@ -104,7 +104,7 @@ func TestAnswerGuessesNothing(t *testing.T) {
 	f = newFake(t)
 	f.rows()
 	runCLI(t, f.url, "", "answer", "--option", "Yes").want(t, 25, "",
-		"error: no question is open (NOT_FOUND)\nnext:  `parley questions --watch` shows the next one\n")
+		"error: no question is open (NOT_FOUND)\nnext:  `parley questions --watch --node "+f.url+"` shows the next one\n")
 }
 
 // A loser is told who won, and gets the code's exit status (fault R1).

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/parleyrun/parley/messages"
 	"github.com/spf13/cobra"
@@ -31,16 +32,24 @@ func (c *cli) askCommand() *cobra.Command {
 		Short: "Ask a question and wait for its answer",
 		Long: `Ask a question and wait in the foreground for its answer.
 
-The answer is printed, one value per line; nothing else goes to stdout. When
-nobody answers in time the call is pending (exit status 75): it is no answer
+The answer is printed, one value per line; nothing else goes to stdout. Further
+lines of a value are indented, so that no text can look like another answer;
+scripts use --json. When every question was skipped the exit status is 76: no
+answer and no permission.
+
+When nobody answers in time the call is pending (exit status 75): it is no answer
 and no permission, and the question stays open. A later answer waits in the
 session's inbox.
 
 A node that restarts does not end the wait: the same attempt is sent again.
+An interrupted ask (exit status 130) prints the command that listens again.
 
 --option, --multi and --id belong to the --question before them. With - the
 tool's own arguments are read from stdin as JSON:
-{"questions": [{"id", "question", "options": [{"label", "description"}]}], "timeout": 90}`,
+{"questions": [{"id", "question", "options": [{"label", "description"}]}], "timeout": 90}
+
+In an option the description begins after the first ": "; a backslash before
+it keeps it in the label: 'Plan B\: wait'.`,
 		Example: `  parley ask "Ship it?" --option Yes --option "No: wait for the review"
   parley ask --timeout 90s --question "Which region?" --option eu --option us \
       --question "Which tests may be skipped?" --multi --option slow --option flaky
@@ -98,19 +107,27 @@ func (d *draft) question(text string) error {
 }
 
 func (d *draft) option(text string) error {
-	label, description, _ := strings.Cut(text, ": ")
+	label, description := splitOption(text)
 	label = strings.TrimSpace(label)
 	if label == "" {
-		return errors.New("an option needs a label")
+		return errors.New("an option needs a label" + colonHint(text))
 	}
 	q := d.last()
 	for _, o := range q.GetOptions() {
 		if o.GetLabel() == label {
-			return fmt.Errorf("the label %q is there twice", label)
+			return fmt.Errorf("the label %q is there twice%s", label, colonHint(text))
 		}
 	}
 	q.Options = append(q.Options, &messages.Option{Label: label, Description: strings.TrimSpace(description)})
 	return nil
+}
+
+// colonHint tells of the escape where a colon may have been meant as a part of the label.
+func colonHint(text string) string {
+	if strings.Contains(text, ": ") {
+		return `; the description begins after ": ", write \: for a colon in the label`
+	}
+	return ""
 }
 
 func (d *draft) multi(text string) error {
@@ -197,6 +214,9 @@ func (c *cli) readArguments(a asking, req *messages.AskRequest) error {
 	if err != nil {
 		return err
 	}
+	if !utf8.Valid(text) {
+		return usage("write it in UTF-8", "stdin is not UTF-8")
+	}
 	if err := orNil(messages.CheckText("stdin", string(text), messages.ArgumentsBytesMax)); err != nil {
 		return err
 	}
@@ -210,7 +230,7 @@ func (c *cli) readArguments(a asking, req *messages.AskRequest) error {
 		if !ok {
 			continue
 		}
-		if err := checkIDs(fmt.Sprintf("questions[%d].id", i), id); err != nil {
+		if err := orNil(messages.CheckID(fmt.Sprintf("questions[%d].id", i), id)); err != nil {
 			return err
 		}
 	}
@@ -228,18 +248,28 @@ func (c *cli) runAsk(ctx context.Context, a asking, words []string) error {
 		return err
 	}
 	cwd, err := os.Getwd()
+	cwd = strings.ToValidUTF8(cwd, "\uFFFD")
 	if err != nil {
 		return err
 	}
 	if err := c.attach(ctx, node, req.Session, req.Root, cwd, true, a.takeOver); err != nil {
 		return err
 	}
-	res, err := c.await(ctx, node, req)
+	again := c.again(req, a.timeout)
+	res, asked, err := c.await(ctx, node, req, again)
 	switch {
-	case ctx.Err() != nil:
-		c.notef("\nstopped waiting; the question stays open\n")
-		return refuse(messages.Unavailable, c.collect(req.Session), "interrupted while call %s of session %s was open", req.CallId, req.Session)
+	case err != nil && ctx.Err() != nil:
+		what := "interrupted while call %s of session %s waited; the question stays open"
+		if !asked {
+			what = "interrupted before call %s of session %s was known to be asked"
+		}
+		t := refuse(codeInterrupted, "an answer in time reaches only who listens; listen again with", what, req.CallId, req.Session)
+		t.line = again
+		return t
 	case err != nil:
+		if t := asTrouble(err); t.temporary() {
+			t.remedy, t.line = "once the node is back, listen again with", again
+		}
 		return err
 	case res.GetPending() != nil:
 		c.exit = messages.ExitPending
@@ -248,15 +278,11 @@ func (c *cli) runAsk(ctx context.Context, a asking, words []string) error {
 	return c.printAnswer(req, res)
 }
 
-func (c *cli) collect(session string) string {
-	return c.self + " inbox " + session + " --admit --wait"
-}
-
 // await repeats the call, always with the same attempt, until it returns. A node that is gone for a while is waited
 // for: the question is in its journal and its deadline does not move.
-func (c *cli) await(ctx context.Context, node *client, req *messages.AskRequest) (*messages.AskResponse, error) {
+func (c *cli) await(ctx context.Context, node *client, req *messages.AskRequest, again string) (res *messages.AskResponse, asked bool, err error) {
 	req.HoldMs = 1 // the first time only until it is durable, so that the person can be told
-	asked, lost := false, 0
+	lost := 0
 	var deadline time.Time // on our own clock; zero: none known
 	for {
 		started := c.now()
@@ -264,20 +290,20 @@ func (c *cli) await(ctx context.Context, node *client, req *messages.AskRequest)
 		if err != nil {
 			late := !deadline.IsZero() && c.now().After(deadline.Add(unreachableMax))
 			if !asTrouble(err).temporary() || ctx.Err() != nil || late {
-				return nil, err
+				return nil, asked, err
 			}
 			if lost == 0 {
-				c.notef("the node does not answer; trying again with the same attempt\n")
+				c.notef("the node does not answer; trying again with the same attempt. Should this end, listen again with\n  %s\n", again)
 			}
 			req.HoldMs = 1
 			if lost++; !pause(ctx, lost) {
-				return nil, err
+				return nil, asked, err
 			}
 			continue
 		}
 		w := res.GetWaiting()
 		if w == nil {
-			return res, nil
+			return res, true, nil
 		}
 		if w.GetDeadlineMs() != 0 {
 			deadline = c.now().Add(time.Duration(w.GetRemainingMs()) * time.Millisecond)
@@ -288,7 +314,7 @@ func (c *cli) await(ctx context.Context, node *client, req *messages.AskRequest)
 		case !asked:
 			c.notef("asked in session %s, call %s; waiting %s\n", req.Session, req.CallId, patience(w))
 		case c.now().Sub(started) < retryFirst && !pause(ctx, 0): // a node that holds nothing out is not hammered
-			return nil, ctx.Err()
+			return nil, true, ctx.Err()
 		}
 		asked, lost, req.HoldMs = true, 0, hold.Milliseconds()
 	}
@@ -302,7 +328,7 @@ func patience(w *messages.Waiting) string {
 }
 
 type askJSON struct {
-	Outcome string       `json:"outcome"` // answered or pending
+	Outcome string       `json:"outcome"` // answered, skipped (every question was) or pending
 	Session string       `json:"session"`
 	CallID  string       `json:"callId"`
 	Attempt string       `json:"attempt"`
@@ -315,21 +341,29 @@ type askJSON struct {
 func (c *cli) printPending(req *messages.AskRequest, res *messages.AskResponse) error {
 	if c.json {
 		return c.printJSON(askJSON{Outcome: "pending", Session: req.Session, CallID: req.CallId, Attempt: req.Attempt,
-			Message: res.GetPending().GetMessage(), Collect: c.collect(req.Session), Result: res.GetResult()})
+			Message: res.GetPending().GetMessage(), Collect: c.collect(req.Session, req.Root), Result: res.GetResult()})
 	}
 	// On stderr: a script that looks only at stdout must not find something there that could be taken for an answer.
 	c.notef("pending: nobody answered in time; this is not an answer and not permission\n")
 	c.notef("  session  %s\n  call     %s\n", req.Session, req.CallId)
 	c.notef("The question stays open. A late answer is queued for this session; collect it with\n")
-	c.notef("  %s\n", c.collect(req.Session))
+	c.notef("  %s\n", c.collect(req.Session, req.Root))
 	return nil
 }
 
 func (c *cli) printAnswer(req *messages.AskRequest, res *messages.AskResponse) error {
 	answers := answersOf(res.GetAnswered().GetAnswers())
+	outcome := "answered"
+	if allSkipped(answers) {
+		outcome, c.exit = "skipped", messages.ExitSkipped
+	}
 	if c.json {
-		return c.printJSON(askJSON{Outcome: "answered", Session: req.Session, CallID: req.CallId, Attempt: req.Attempt,
+		return c.printJSON(askJSON{Outcome: outcome, Session: req.Session, CallID: req.CallId, Attempt: req.Attempt,
 			Answers: answers, Result: res.GetResult()})
+	}
+	if outcome == "skipped" {
+		c.notef("every question was skipped: no answer and no permission\n")
+		return nil
 	}
 	for _, a := range answers {
 		c.printValues(a, len(answers) > 1)
@@ -337,7 +371,8 @@ func (c *cli) printAnswer(req *messages.AskRequest, res *messages.AskResponse) e
 	return nil
 }
 
-// printValues prints one value per line, for scripts. A skip prints no value, and says on stderr that it is none.
+// printValues prints one value per line, for people. The further lines of a value are indented, so that none of them
+// looks like another answer; a script reads --json. A skip prints no value, and says on stderr that it is none.
 func (c *cli) printValues(a answerJSON, named bool) {
 	lead := ""
 	if named {
@@ -347,8 +382,8 @@ func (c *cli) printValues(a answerJSON, named bool) {
 		c.printf("%s%s\n", lead, oneLine(label))
 	}
 	if a.Custom != nil && *a.Custom != "" {
-		c.printf("%s%s\n", lead, clean(*a.Custom))
+		c.printf("%s%s\n", lead, indented(*a.Custom))
 	} else if len(a.Selected) == 0 {
-		c.notef("%sskipped: the person gave no answer; this is not permission\n", lead)
+		c.notef("%sskipped: no answer and no permission\n", lead)
 	}
 }

@@ -45,7 +45,7 @@ func TestAskFromStdin(t *testing.T) {
 		return answered(&messages.Answer{Id: "q1"}), nil
 	})
 	text := `{"timeout": 9, "questions": [{"id": "q1", "question": "Ship it?"}]}`
-	runCLI(t, f.url, text, "ask", "-").want(t, 0, "", "skipped: the person gave no answer; this is not permission\n")
+	runCLI(t, f.url, text, "ask", "-").want(t, 76, "", "every question was skipped: no answer and no permission\n")
 	if got.GetArguments() != text || len(got.GetQuestions()) != 0 || got.TimeoutSeconds != nil {
 		t.Errorf("%v", got)
 	}
@@ -68,13 +68,15 @@ func TestAskRepeatsTheSameAttempt(t *testing.T) {
 		return &messages.AskResponse{Outcome: &messages.AskResponse_Pending{Pending: &messages.Pending{Message: "still open"}}, Result: `{"pending":true}`}, nil
 	})
 	r := runCLI(t, f.url, "", "ask", "Ship it?", "--session", "demo")
+	r.err = strings.ReplaceAll(r.err, f.url, "NODE")
 	r.want(t, 75, "", `asked in session demo, call q-7k2m9x4a; waiting 1m00s
-the node does not answer; trying again with the same attempt
+the node does not answer; trying again with the same attempt. Should this end, listen again with
+  parley ask "Ship it?" --session demo --attempt q-7k2m9x4a --node NODE
 pending: nobody answered in time; this is not an answer and not permission
   session  demo
   call     q-7k2m9x4a
 The question stays open. A late answer is queued for this session; collect it with
-  parley inbox demo --admit --wait
+  parley inbox demo --admit --wait --node NODE
 `)
 	if calls.Load() != 4 || len(attempts) != 1 {
 		t.Errorf("%d calls, attempts %v", calls.Load(), attempts)
@@ -108,6 +110,6 @@ func TestAskLeavesOtherRootsAlone(t *testing.T) {
 func TestNoNode(t *testing.T) {
 	for _, line := range []string{"ask x", "questions", "questions --watch", "answer --skip", "inbox s", "inbox s --admit --wait", "sessions", "log s", "log s --follow", "withdraw s c"} {
 		runCLI(t, "http://127.0.0.1:1", "", strings.Fields(line)...).want(t, 69, "",
-			"error: no node listens at http://127.0.0.1:1 (UNAVAILABLE)\nnext:  start one with `parley serve`, or name one with --node or PARLEY_NODE\n")
+			"error: no node listens at http://127.0.0.1:1, where PARLEY_NODE points (UNAVAILABLE)\nnext:  start one with `parley serve`, or name one with --node or PARLEY_NODE\n")
 	}
 }

@@ -29,6 +29,9 @@ type cli struct {
 	node  string
 	token string
 	json  bool
+	full  bool // texts are printed whole, however long
+
+	from map[string]string // the variable that a flag's value came from
 
 	exit int // what a run that ended well exits with; pending is not zero
 }
@@ -78,7 +81,11 @@ func run(ctx context.Context, args []string, c *cli) int {
 	root.SetIn(c.in)
 	root.SetOut(c.out)
 	root.SetErr(c.err)
-	if err := root.ExecuteContext(ctx); err != nil {
+	err := checkEncoding(root, args)
+	if err == nil {
+		err = root.ExecuteContext(ctx)
+	}
+	if err != nil {
 		// A line that could not be parsed has set no flag yet.
 		c.json = c.json || slices.Contains(args, "--json")
 		return c.report(ctx, err)
@@ -117,8 +124,10 @@ Without a verb, parley serves a node.`,
 		SilenceErrors:              true,
 		SilenceUsage:               true,
 		SuggestionsMinimumDistance: 2,
-		PersistentPreRunE:          func(cmd *cobra.Command, _ []string) error { return c.fromEnvironment(cmd.Flags()) },
-		RunE:                       func(cmd *cobra.Command, _ []string) error { return c.serve(cmd.Context(), s) },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			return firstError(checkEmpty(cmd.Flags()), c.fromEnvironment(cmd.Flags()))
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.serve(cmd.Context(), s) },
 	}
 	root.Version = thisVersion().Version
 	root.SetVersionTemplate("parley {{.Version}}\n")
@@ -155,6 +164,12 @@ Without a verb, parley serves a node.`,
 	add("agent", c.askCommand(), c.inboxCommand(), c.withdrawCommand())
 	add("node", c.serveCommand(), c.sessionsCommand(), c.logCommand(), c.conformanceCommand(), c.versionCommand())
 	root.AddCommand(exitCodesTopic(), environmentTopic())
+	root.InitDefaultHelpCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "help" {
+			cmd.Args = knownTopic
+		}
+	}
 	return root
 }
 
@@ -168,6 +183,14 @@ func noVerb(cmd *cobra.Command, args []string) error {
 		remedy = "did you mean `parley " + strings.Join(near, "` or `parley ") + "`?"
 	}
 	return usage(remedy, "there is no verb %q", args[0])
+}
+
+// knownTopic refuses help on what is not there; cobra would show the help of parley and call it well.
+func knownTopic(cmd *cobra.Command, words []string) error {
+	if _, rest, err := cmd.Root().Find(words); err != nil || len(rest) > 0 {
+		return usage("`parley --help` shows the verbs and topics", "there is no help on %q", strings.Join(words, " "))
+	}
+	return nil
 }
 
 // args checks how many arguments a verb got.

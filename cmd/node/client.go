@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode"
 
 	"connectrpc.com/connect"
 	"github.com/parleyrun/parley/messages"
@@ -29,7 +30,8 @@ type client struct {
 	messagesconnect.SessionServiceClient
 	messagesconnect.QuestionServiceClient
 	messagesconnect.InboxServiceClient
-	url string
+	url  string
+	from string // the variable that named it, if one did
 }
 
 func (c *cli) dial() (*client, error) {
@@ -41,13 +43,16 @@ func (c *cli) dial() (*client, error) {
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 		return nil, usage("give it as http://host:port", "--node %q is no address of a node", c.node)
 	}
+	if strings.ContainsFunc(c.token, unicode.IsControl) {
+		return nil, usage("does it end with a newline?", "--token holds a control character")
+	}
 	base := strings.TrimSuffix(u.String(), "/")
 	opts := []connect.ClientOption{connect.WithInterceptors(bearer(c.token))}
 	return &client{
 		messagesconnect.NewSessionServiceClient(http.DefaultClient, base, opts...),
 		messagesconnect.NewQuestionServiceClient(http.DefaultClient, base, opts...),
 		messagesconnect.NewInboxServiceClient(http.DefaultClient, base, opts...),
-		base,
+		base, c.from["node"],
 	}, nil
 }
 
@@ -129,6 +134,13 @@ type unreached struct{ *trouble }
 
 func (u unreached) Unwrap() []error { return []error{u.trouble, errNobody} }
 
+func (c *client) named() string {
+	if c.from == "" {
+		return ""
+	}
+	return ", where " + c.from + " points"
+}
+
 // explain reads the refusal that an error carries, or words what became of the connection.
 func (c *client) explain(err error) error {
 	var e *connect.Error
@@ -157,9 +169,12 @@ func (c *client) explain(err error) error {
 	case connect.CodeUnavailable:
 		if strings.Contains(e.Message(), "refused") || strings.Contains(e.Message(), "no such host") {
 			return unreached{refuse(messages.Unavailable, "start one with `parley serve`, or name one with --node or PARLEY_NODE",
-				"no node listens at %s", c.url)}
+				"no node listens at %s%s", c.url, c.named())}
 		}
 		return refuse(messages.Unavailable, "", "%s: %s", c.url, e.Message())
+	}
+	if strings.HasPrefix(e.Message(), "marshal message") { // the same one again would fail again
+		return refuse(messages.BadRequest, "", "the request cannot be written: %s", e.Message())
 	}
 	if !connect.IsWireError(e) { // nobody said it: the connection broke in the middle of an answer
 		return refuse(messages.Unavailable, "", "%s: %s", c.url, e.Message())

@@ -312,7 +312,7 @@ func TestRefusalsOfTheNode(t *testing.T) {
 		"answer demo q-1 --option Maybe":    21,
 		"inbox nobody --admit":              25,
 		"withdraw demo q-1 --root other":    10,
-		"withdraw demo --message m":         31,
+		"withdraw demo --message m":         25,
 		"ask Q --session demo --root other": 10,
 		"log nobody":                        25,
 		"questions --watch --cursor 99999":  26,
@@ -382,7 +382,8 @@ func TestInterruptedAskStaysOpen(t *testing.T) {
 	if err := ask.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	if r := ask.end(); r.exit != exitInterrupted || !strings.Contains(r.err, "stopped waiting; the question stays open") {
+	if r := ask.end(); r.exit != exitInterrupted || !strings.Contains(r.err, "; the question stays open (INTERRUPTED)\n") ||
+		!strings.Contains(r.err, `parley ask "Ship it?" --option Yes --option No --session demo --attempt q-1 --timeout never --node `) {
 		t.Errorf("%+v", r)
 	}
 	again := n.ask(t, "--timeout", "never")

@@ -2,12 +2,15 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/parleyrun/parley/messages"
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
@@ -45,6 +48,13 @@ func (c *cli) fromEnvironment(flags *pflag.FlagSet) error {
 		if f == nil || f.Changed || !set || value == "" {
 			continue
 		}
+		if !utf8.ValidString(value) && v.flag != "journal" {
+			return usage("correct or unset "+v.name, "%s is not UTF-8", v.name)
+		}
+		if c.from == nil {
+			c.from = map[string]string{}
+		}
+		c.from[v.flag] = v.name
 		if err := flags.Set(v.flag, value); err != nil {
 			return usage("correct or unset "+v.name, "%s=%q: %v", v.name, value, err)
 		}
@@ -52,15 +62,59 @@ func (c *cli) fromEnvironment(flags *pflag.FlagSet) error {
 	return nil
 }
 
+// named says in a text which variable a flag's value came from.
+func (c *cli) named(text string) string {
+	for flag, name := range c.from {
+		text = regexp.MustCompile("--"+flag+`\b`).ReplaceAllString(text, name)
+	}
+	return text
+}
+
+// checkEncoding refuses words that are not UTF-8 before they go anywhere. Names of files may be.
+func checkEncoding(root *cobra.Command, words []string) error {
+	cmd, _, err := root.Find(words)
+	if err != nil || cmd.Name() == "conformance" {
+		return nil // something else is wrong; or they are files
+	}
+	for i, word := range words {
+		if utf8.ValidString(word) {
+			continue
+		}
+		name, _, with := strings.Cut(word, "=")
+		if with = with && strings.HasPrefix(word, "--"); !with && i > 0 {
+			name = words[i-1]
+		}
+		if flag := cmd.Flag(strings.TrimPrefix(name, "--")); !strings.HasPrefix(name, "--") || flag == nil || (!with && flag.NoOptDefVal != "") {
+			name = fmt.Sprintf("the argument %q", word)
+		}
+		if name != "--journal" {
+			return usage("write it in UTF-8", "%s is not UTF-8", name)
+		}
+	}
+	return nil
+}
+
+// checkEmpty refuses an empty value of a flag that names something: an unset variable of a shell must not pass for a
+// flag that is not there.
+func checkEmpty(flags *pflag.FlagSet) (err error) {
+	flags.Visit(func(f *pflag.Flag) {
+		text, named := strings.TrimSpace(f.Value.String()), f.Value.Type() == "string" && f.Name != "reason"
+		if named && text == "" || f.Value.Type() == "stringSlice" && text == "[]" {
+			err = usage("was a variable of the shell not set? Without the flag its default is taken", "--%s is empty", f.Name)
+		}
+	})
+	return err
+}
+
 // parseSpan reads a duration. A bare number is refused, because its unit is anybody's guess.
 func parseSpan(flag, text string) (time.Duration, error) {
 	if n, err := strconv.ParseFloat(text, 64); err == nil && n != 0 {
-		return 0, refuse(messages.BadTimeout, fmt.Sprintf("%s %ss; a bare %s could be seconds or minutes", flag, text, text),
+		return 0, usage(fmt.Sprintf("%s %ss; a bare %s could be seconds or minutes", flag, text, text),
 			"%s %s has no unit", flag, text)
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		return 0, refuse(messages.BadTimeout, "write a duration such as 90s, 5m, 1h30m", "%s %q is no duration", flag, text)
+		return 0, usage("write a duration such as 90s, 5m, 1h30m", "%s %q is no duration", flag, text)
 	}
 	return d, nil
 }
@@ -77,7 +131,7 @@ func parseTimeout(flag, text string) (int64, error) {
 		return 0, t
 	}
 	if d%time.Second != 0 || d < time.Second || d > secondsMax*time.Second {
-		return 0, refuse(messages.BadTimeout, "give whole seconds from 1s to 2147483s, or never", "%s %s is out of range", flag, text)
+		return 0, usage("give whole seconds from 1s to 2147483s, or never", "%s %s is out of range", flag, text)
 	}
 	return int64(d / time.Second), nil
 }
@@ -98,10 +152,18 @@ func orNil(e *messages.Error) error {
 	return e
 }
 
+// onLine is what is wrong with a value as trouble with the command line that gave it.
+func onLine(e *messages.Error) error {
+	if e == nil {
+		return nil
+	}
+	return usage(messages.Lookup(e.Code).Remedy, "%s", e.Text)
+}
+
 // checkIDs refuses ids before anything is sent; pairs are a name and its value.
 func checkIDs(pairs ...string) error {
 	for i := 0; i < len(pairs); i += 2 {
-		if err := orNil(messages.CheckID(pairs[i], pairs[i+1])); err != nil {
+		if err := onLine(messages.CheckID(pairs[i], pairs[i+1])); err != nil {
 			return err
 		}
 	}

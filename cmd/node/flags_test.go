@@ -2,8 +2,6 @@ package main
 
 import (
 	"testing"
-
-	"github.com/parleyrun/parley/messages"
 )
 
 func TestTimeouts(t *testing.T) {
@@ -30,7 +28,7 @@ func TestTimeouts(t *testing.T) {
 			t.Errorf("%q was taken", text)
 			continue
 		}
-		if got := asTrouble(err); got.remedy != remedy || got.code != messages.BadTimeout {
+		if got := asTrouble(err); got.remedy != remedy || got.code != codeUsage {
 			t.Errorf("%q: %s: %s", text, got.code, got.remedy)
 		}
 	}

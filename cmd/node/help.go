@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/parleyrun/parley/messages"
@@ -12,13 +13,15 @@ func exitCodesTopic() *cobra.Command {
 	var b strings.Builder
 	line := func(exit int, meaning string) { fmt.Fprintf(&b, "  %3d  %s\n", exit, meaning) }
 	b.WriteString("Exit statuses of parley. Scripts may rely on them.\n\n")
-	line(messages.ExitOK, "done; for ask: answered (a skip is an answer, and no permission)")
+	line(messages.ExitOK, "done; for ask: answered")
 	line(messages.ExitError, "an error without a code; for conformance: a vector failed")
 	line(messages.ExitUsage, "the command line is wrong; nothing was done")
 	line(messages.ExitPending, "ask: pending, nobody answered in time; inbox --admit: nothing waits")
+	line(messages.ExitSkipped, "ask: every question was skipped; no answer and no permission")
 	line(exitInterrupted, "interrupted by Ctrl-C or SIGTERM while waiting; the question stays open")
 	b.WriteString("\nRefusals and faults, by code:\n\n")
-	for _, e := range messages.Registry {
+	byExit := slices.SortedStableFunc(slices.Values(messages.Registry), func(a, b messages.Entry) int { return a.Exit - b.Exit })
+	for _, e := range byExit {
 		fmt.Fprintf(&b, "  %3d  %-18s  %s\n", e.Exit, e.Code, e.Meaning)
 	}
 	b.WriteString("\nWith --json an error is one object on stderr: {code, text, remedy, winner}.\n`go run` reports every failure as 1: build the binary to see these.")
@@ -35,7 +38,7 @@ func environmentTopic() *cobra.Command {
   XDG_DATA_HOME   where the journal is by default: $XDG_DATA_HOME/parley,
                   else ~/.local/share/parley
   NO_COLOR        set to anything: no colour (there is none without a terminal)
-  COLUMNS         width of the output (default 80)
+  COLUMNS         width of the output, 20 or more (default 80)
   USER            who answers, unless --by says so`)
 	return &cobra.Command{Use: "environment", Short: "the variables that stand for flags", Long: b.String()}
 }

@@ -108,6 +108,9 @@ func (c *cli) printMessage(m messageJSON) {
 		c.block(c.out, "  ", asked[a.ID])
 		c.block(c.out, "  = ", answerWords(a, false))
 	}
+	if m.Skipped {
+		c.block(c.out, "  * ", "every question was skipped: no answer and no permission")
+	}
 }
 
 // admit takes what waits, by name: a repetition after a lost connection can then tell what it has already taken.

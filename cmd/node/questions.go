@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"connectrpc.com/connect"
 	"github.com/parleyrun/parley/messages"
@@ -15,7 +17,7 @@ import (
 
 func (c *cli) questionsCommand() *cobra.Command {
 	var req messages.WatchQuestionsRequest
-	var watch, all bool
+	var watch, all, full bool
 	cmd := &cobra.Command{
 		Use:   "questions [flags]",
 		Short: "List the questions that can be answered",
@@ -24,7 +26,11 @@ func (c *cli) questionsCommand() *cobra.Command {
   open       the agent's call still waits; an answer is its result
   continued  the call has returned; an answer is queued for the agent
   replied    a reply is queued; the agent has not taken it yet
-  settled    over (with --all)`,
+  settled    over (with --all)
+
+The open ones come first, the oldest of them on top. A text longer than 12
+lines or 1,000 characters is cut here, and whole with --full and --json; an
+option's label is never cut.`,
 		Example: `  parley questions
   parley questions --watch --json
   parley questions --session demo --all`,
@@ -36,11 +42,19 @@ func (c *cli) questionsCommand() *cobra.Command {
 			if all && watch {
 				return usage("leave one of them out", "--all and --watch do not go together")
 			}
+			if cmd.Flags().Changed("cursor") && !watch {
+				return usage("add --watch", "--cursor says where a watch goes on")
+			}
+			if cmd.Flags().Changed("session") {
+				if err := checkIDs("--session", req.Session); err != nil {
+					return err
+				}
+			}
 			node, err := c.dial()
 			if err != nil {
 				return err
 			}
-			if watch {
+			if c.full = full; watch {
 				return c.watch(cmd.Context(), node, &req)
 			}
 			return c.list(cmd.Context(), node, req.Session, all)
@@ -48,6 +62,7 @@ func (c *cli) questionsCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&req.Session, "session", "", "only this `session`'s questions")
 	cmd.Flags().BoolVar(&all, "all", false, "settled ones too (needs --session)")
+	cmd.Flags().BoolVar(&full, "full", false, "print every text whole, however long")
 	cmd.Flags().BoolVar(&watch, "watch", false, "stay and print changes as they come")
 	cmd.Flags().Int64Var(&req.Cursor, "cursor", 0, "with --watch: go on after this `cursor` of an earlier watch")
 	return cmd
@@ -64,15 +79,34 @@ func questionRows(ctx context.Context, node *client, session string, settled boo
 		}
 		rows = append(rows, page.GetQuestions()...)
 		if req.After = page.GetNext(); req.After == "" {
+			byAge(rows)
 			return rows, page.GetCursor(), nil
 		}
 	}
+}
+
+// byAge puts first what waits most: the open before the continued, and the oldest of each on top.
+func byAge(rows []*messages.QuestionRow) {
+	rank := func(row *messages.QuestionRow) int {
+		if at := slices.Index([]string{"open", "continued", "replied", "settled"}, row.GetState()); at >= 0 {
+			return at
+		}
+		return 1 << 10
+	}
+	slices.SortStableFunc(rows, func(a, b *messages.QuestionRow) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.GetAskedMs(), b.GetAskedMs()))
+	})
 }
 
 func (c *cli) list(ctx context.Context, node *client, session string, all bool) error {
 	rows, cursor, err := questionRows(ctx, node, session, all)
 	if err != nil {
 		return err
+	}
+	if session != "" && len(rows) == 0 { // a session without questions, or none
+		if _, err := repeat(ctx, node, node.GetSession, &messages.GetSessionRequest{Session: session}); err != nil {
+			return err
+		}
 	}
 	if c.json {
 		doc := struct {
@@ -92,53 +126,88 @@ func (c *cli) list(ctx context.Context, node *client, session string, all bool) 
 	return nil
 }
 
-// table prints a line of columns for each question and beneath it, uncut, what is asked. Ids stay whole so that they
-// can be copied; options stay whole because their last word may decide.
+// table prints a line of columns for each question and beneath it what is asked. Ids stay whole so that they can be
+// copied; labels stay whole because their last word may decide. On a narrow screen the columns stand under each other.
 func (c *cli) table(w io.Writer, rows []*messages.QuestionRow) {
 	now := c.now().UnixMilli()
-	var cells [][]string
+	var table [][]string
 	for _, row := range rows {
-		cells = append(cells, []string{oneLine(row.GetSession()), oneLine(row.GetCallId()), oneLine(row.GetState()), ageOf(row, now), leftOf(row)})
+		table = append(table, []string{oneLine(row.GetSession()), oneLine(row.GetCallId()), oneLine(row.GetState()), ageOf(row, now), leftOf(row)})
 	}
-	head, lines := c.columns([]string{"SESSION", "CALL", "STATE", "AGE", "LEFT"}, cells)
-	_, _ = fmt.Fprintln(w, head)
+	head, lines, wide := c.columns([]string{"SESSION", "CALL", "STATE", "AGE", "LEFT"}, table)
+	narrow := wide > c.width
+	if !narrow {
+		_, _ = fmt.Fprintln(w, head)
+	}
 	for i, row := range rows {
+		if narrow {
+			ids, times := table[i][:2], table[i][2:]
+			lines[i] = strings.Join(append(slices.Clone(ids), strings.Join(times, " ")), "\n")
+		}
 		_, _ = fmt.Fprintln(w, lines[i])
-		c.ask(w, itemsOf(row.GetQuestions()))
+		c.ask(w, row)
 		if t := row.GetTrouble(); t != nil {
 			c.block(w, "  ! ", t.GetText()+" ("+t.GetCode()+")")
 		}
 		// That a continued call ended as pending is what its state says; that a reply was withdrawn is news.
-		if s := row.GetSettlement(); s != nil && s.GetOutcome() != "pending" {
-			c.block(w, "  = ", settledWords(s))
-		}
-		for _, a := range row.GetAnswers() {
-			c.block(w, "  = ", answerWords(answersOf([]*messages.Answer{a})[0], len(row.GetQuestions()) > 1))
-		}
+		c.outcome(w, row)
 	}
 }
 
+// outcome prints how a question ended: who and how, and the answers.
+func (c *cli) outcome(w io.Writer, row *messages.QuestionRow) {
+	b := newBound(c.full)
+	if s := row.GetSettlement(); s != nil && s.GetOutcome() != "pending" {
+		c.bounded(w, "  * ", settledWords(s), b)
+	}
+	for _, a := range answersOf(row.GetAnswers()) {
+		c.bounded(w, "  = ", answerWords(a, len(row.GetQuestions()) > 1), b)
+	}
+	c.more(w, "  … ", b, row)
+}
+
+// more says how much was cut, and how to see it.
+func (c *cli) more(w io.Writer, mark string, b *bound, row *messages.QuestionRow) {
+	if b == nil || b.cut == 0 {
+		return
+	}
+	flags := []string{"--session", row.GetSession(), "--full"}
+	if row.GetState() == "settled" {
+		flags = append(flags, "--all")
+	}
+	_, _ = fmt.Fprintf(w, "%s%d more characters: %s\n", mark, b.cut, c.command("questions", flags))
+}
+
 // ask prints what is asked, with the question's id where an answer must name it.
-func (c *cli) ask(w io.Writer, items []itemJSON) {
+func (c *cli) ask(w io.Writer, row *messages.QuestionRow) {
+	items := itemsOf(row.GetQuestions())
 	for _, item := range items {
+		b := newBound(c.full)
 		text := item.Question
 		if len(items) > 1 {
 			text = "[" + item.ID + "] " + text
 		}
-		c.block(w, "  ", text)
+		c.bounded(w, "  ", text, b)
 		for line := range strings.Lines(item.Detail) {
-			c.block(w, "  | ", line)
+			c.bounded(w, "  | ", line, b)
 		}
+		c.more(w, "  … ", b, row)
 		mark := "  - "
 		if item.MultiSelect {
 			mark = "  + "
 		}
 		for _, o := range item.Options {
-			label := o.Label
-			if o.Description != "" {
-				label += ": " + o.Description
+			if o.Description == "" {
+				c.block(w, mark, o.Label)
+				continue
 			}
-			c.block(w, mark, label)
+			label := wrap(o.Label, max(widthMin/2, c.width-4))
+			b := newBound(c.full)
+			if b != nil { // the label is never cut, only what comes after it
+				b.lines, b.letters = b.lines+len(label), b.letters+utf8.RuneCountInString(o.Label)
+			}
+			c.bounded(w, mark, o.Label+": "+o.Description, b)
+			c.more(w, "    … ", b, row)
 		}
 	}
 }
@@ -162,6 +231,9 @@ func leftOf(row *messages.QuestionRow) string {
 
 func settledWords(s *messages.Settlement) string {
 	words := strings.ReplaceAll(s.GetOutcome(), "_", " ")
+	if s.GetOutcome() == "skipped" {
+		words = "skipped (no answer and no permission)"
+	}
 	if s.GetBy() != "" {
 		words += " by " + s.GetBy()
 	}
@@ -182,7 +254,7 @@ func answerWords(a answerJSON, named bool) string {
 	}
 	words := strings.Join(values, ", ")
 	if len(values) == 0 {
-		words = "(skipped)"
+		words = "(skipped: no answer and no permission)"
 	}
 	if named {
 		words = a.ID + ": " + words
@@ -266,10 +338,8 @@ func (c *cli) change(row *messages.QuestionRow, cursor int64) error {
 	}
 	c.printf("%s\n", line)
 	if row.GetState() == "open" || row.GetState() == "continued" {
-		c.ask(c.out, itemsOf(row.GetQuestions()))
+		c.ask(c.out, row)
 	}
-	if s := row.GetSettlement(); s != nil && s.GetOutcome() != "pending" {
-		c.block(c.out, "  = ", settledWords(s))
-	}
+	c.outcome(c.out, row)
 	return nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/parleyrun/parley/messages"
 )
@@ -72,6 +73,7 @@ type messageJSON struct {
 	// Of a late reply.
 	Questions []itemJSON   `json:"questions,omitempty"`
 	Answers   []answerJSON `json:"answers,omitempty"`
+	Skipped   bool         `json:"skipped,omitempty"` // every question was: no answer and no permission
 }
 
 func itemsOf(questions []*messages.Question) []itemJSON {
@@ -92,6 +94,15 @@ func answersOf(answers []*messages.Answer) []answerJSON {
 		out = append(out, answerJSON{a.GetId(), append([]string{}, a.GetSelected()...), a.Custom})
 	}
 	return out
+}
+
+// skipped says that the person gave no answer to the question.
+func (a answerJSON) skipped() bool {
+	return len(a.Selected) == 0 && (a.Custom == nil || *a.Custom == "")
+}
+
+func allSkipped(answers []answerJSON) bool {
+	return len(answers) > 0 && !slices.ContainsFunc(answers, func(a answerJSON) bool { return !a.skipped() })
 }
 
 func settlementOf(s *messages.Settlement) *settlementJSON {
@@ -136,7 +147,7 @@ func messageOf(m *messages.InboxMessage) messageJSON {
 		Answers   []answerJSON
 	}
 	if m.GetReplyTo() != "" && json.Unmarshal([]byte(m.GetText()), &reply) == nil && reply.Kind == "answer_to_pending_question" {
-		out.Questions, out.Answers = reply.Questions, reply.Answers
+		out.Questions, out.Answers, out.Skipped = reply.Questions, reply.Answers, allSkipped(reply.Answers)
 	}
 	return out
 }

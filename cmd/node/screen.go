@@ -13,7 +13,10 @@ import (
 	"unicode/utf8"
 )
 
-const widthDefault = 80
+const (
+	widthDefault = 80
+	widthMin     = 20
+)
 
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()
@@ -22,7 +25,7 @@ func isTerminal(f *os.File) bool {
 
 func terminalWidth(env func(string) (string, bool)) int {
 	text, _ := env("COLUMNS")
-	if n, err := strconv.Atoi(text); err == nil && n >= 40 {
+	if n, err := strconv.Atoi(text); err == nil && n >= widthMin {
 		return n
 	}
 	return widthDefault
@@ -65,6 +68,11 @@ func clean(text string) string {
 
 // oneLine is clean text on one line.
 func oneLine(text string) string { return strings.Join(strings.Fields(clean(text)), " ") }
+
+// indented is clean text whose further lines stand behind its first: none of them can be taken for a line of ours.
+func indented(text string) string {
+	return strings.ReplaceAll(strings.Trim(clean(text), " \n"), "\n", "\n  ")
+}
 
 // escapeJSON writes what encoding/json leaves raw but a terminal would act on as escapes; the meaning stays the same.
 func escapeJSON(text []byte) []byte {
@@ -193,19 +201,60 @@ func fitting(word string, width int) string {
 }
 
 // block writes wrapped text with a first mark and an indent for the lines that follow.
-func (c *cli) block(w io.Writer, mark, text string) {
-	indent := strings.Repeat(" ", cells(mark))
-	for i, line := range wrap(strings.TrimRight(text, "\r\n"), max(20, c.width-cells(mark))) {
+func (c *cli) block(w io.Writer, mark, text string) { c.bounded(w, mark, text, nil) }
+
+// The readable part of a text in a list.
+const (
+	linesShown   = 12
+	lettersShown = 1000
+)
+
+// bound is what of a text may still be printed, and how much was not. A nil one has no end.
+type bound struct{ lines, letters, cut int }
+
+func newBound(full bool) *bound {
+	if full {
+		return nil
+	}
+	return &bound{lines: linesShown, letters: lettersShown}
+}
+
+// take reports whether another line may be printed.
+func (b *bound) take(line string) bool {
+	n := utf8.RuneCountInString(line)
+	if b == nil {
+		return true
+	}
+	if b.cut > 0 || b.lines == 0 || n > b.letters {
+		b.cut += n + 1
+		return false
+	}
+	b.lines, b.letters = b.lines-1, b.letters-n
+	return true
+}
+
+// bounded writes a block as far as the bound lets it. No line of a text can be taken for a line of ours: those that
+// follow stand further in than any mark, and a first one that begins like a mark gets a backslash.
+func (c *cli) bounded(w io.Writer, mark, text string, b *bound) {
+	indent, width := strings.Repeat(" ", max(4, cells(mark))), max(widthMin/2, c.width-max(4, cells(mark)))
+	text = strings.Trim(clean(text), " \n")
+	if strings.TrimSpace(mark) == "" && text != "" && strings.ContainsRune("-+=*!|…", []rune(text)[0]) {
+		text = `\` + text
+	}
+	for i, line := range wrap(text, width) {
 		lead := mark
 		if i > 0 {
 			lead = indent
 		}
-		_, _ = fmt.Fprintln(w, strings.TrimRight(lead+line, " "))
+		if b.take(line) {
+			_, _ = fmt.Fprintln(w, strings.TrimRight(lead+line, " "))
+		}
 	}
 }
 
-// columns lines up rows of clean cells under their heads and leaves the last column as it is.
-func (c *cli) columns(head []string, rows [][]string) (string, []string) {
+// columns lines up rows of clean cells under their heads and leaves the last column as it is. wide is the width
+// of all of it.
+func (c *cli) columns(head []string, rows [][]string) (top string, lines []string, wide int) {
 	width := make([]int, len(head))
 	for _, row := range append([][]string{head}, rows...) {
 		for i, cell := range row {
@@ -222,11 +271,13 @@ func (c *cli) columns(head []string, rows [][]string) (string, []string) {
 		}
 		return b.String()
 	}
-	var out []string
 	for _, row := range rows {
-		out = append(out, line(row))
+		lines = append(lines, line(row))
 	}
-	return c.dim(line(head)), out
+	for _, n := range width {
+		wide += n + 2
+	}
+	return c.dim(line(head)), lines, wide - 2
 }
 
 // span words a duration in its two largest units.

@@ -6,11 +6,13 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
+	"unicode"
 
 	"github.com/parleyrun/parley"
 	"github.com/parleyrun/parley/messages"
@@ -82,6 +84,7 @@ func (c *cli) settle(s settings) (serving, error) {
 		oneOf("--log-format", s.logFormat, "text", "json"),
 		oneOf("--log-level", s.logLevel, "debug", "info", "warn", "error"),
 		guarded(s.listen, c.token),
+		checkOrigins(s.origins),
 	); err != nil {
 		return out, err
 	}
@@ -93,7 +96,7 @@ func (c *cli) settle(s settings) (serving, error) {
 		return out, err
 	}
 	if out.claimGrace < 0 {
-		return out, refuse(messages.BadTimeout, "give 0s for none", "--claim-grace %s is negative", s.grace)
+		return out, usage("give 0s for none", "--claim-grace %s is negative", s.grace)
 	}
 	if out.journal == "" {
 		if out.journal, err = c.defaultJournal(); err != nil {
@@ -104,20 +107,34 @@ func (c *cli) settle(s settings) (serving, error) {
 	return out, nil
 }
 
+// checkOrigins refuses what no browser ever sends as an origin.
+func checkOrigins(origins []string) error {
+	for _, origin := range origins {
+		u, err := url.Parse(origin)
+		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || origin != u.Scheme+"://"+u.Host {
+			return usage("give it as a browser sends it: https://host or https://host:port", "--allow-origin %q is no origin", origin)
+		}
+	}
+	return nil
+}
+
 // guarded refuses an address that other machines can reach as long as anybody could answer there.
 func guarded(listen, token string) error {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {
 		return usage("give it as host:port, for example "+defaultListen, "--listen %q is no address", listen)
 	}
+	if strings.ContainsFunc(token, unicode.IsControl) {
+		return usage("does it end with a newline?", "--token holds a control character")
+	}
 	if token != "" && len(token) < tokenBytesMin {
-		return usage("make it a long random text", "the token has %d bytes; at least %d are needed", len(token), tokenBytesMin)
+		return usage("make it a long random text", "--token has %d bytes; at least %d are needed", len(token), tokenBytesMin)
 	}
 	if ip := net.ParseIP(host); token != "" || host == "localhost" || (ip != nil && ip.IsLoopback()) {
 		return nil
 	}
 	return usage("set PARLEY_TOKEN to a long random text, for node and clients; or listen on "+defaultListen,
-		"%s can be reached by other machines, and no token is set", listen)
+		"--listen %s can be reached by other machines, and no token is set", listen)
 }
 
 // defaultJournal is the file in the user's data directory, as the XDG rules name it.
@@ -162,30 +179,58 @@ func (c *cli) serve(ctx context.Context, s settings) error {
 	// The port first: when a node runs already, "in use" says more than a locked journal.
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.listen)
 	if err != nil {
+		c.node = near(s.listen) // where the hints point
 		return c.cannotListen(s.listen, err)
 	}
 	defer func() { _ = listener.Close() }()
+	where := cfg.journal
+	if name := c.from["journal"]; name != "" {
+		where = name + "=" + where
+	}
 	if cfg.journal != inMemory {
 		// Answers are private: the folder of the journal is its owner's.
 		if err := os.MkdirAll(filepath.Dir(cfg.journal), 0o700); err != nil {
-			return cannotKeep(cfg.journal, err)
+			return cannotKeep(where, err)
 		}
 	}
 	node, err := open(cfg)
 	if err != nil {
-		return startup(cfg.journal, err)
+		return startup(where, err)
 	}
 	err = node.Serve(ctx, parley.ServeOptions{
 		Listener: listener, Token: cfg.token, AllowOrigins: cfg.origins,
-		Ready: func(addr net.Addr) { c.firstScreen(addr.String(), cfg) },
+		Ready: func(addr net.Addr) { c.firstScreen(asGiven(s.listen, addr), cfg) },
 	})
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
 	defer cancel()
 	if err := errors.Join(err, node.Close(closing)); err != nil {
-		return startup(cfg.journal, err)
+		return startup(where, err)
+	}
+	if cfg.journal == inMemory {
+		c.notef("stopped; its questions were kept in memory and are lost\n")
+		return nil
 	}
 	c.notef("stopped; open questions stay open\n")
 	return nil
+}
+
+// asGiven is the address as it was typed, with the port that was found for port 0.
+func asGiven(listen string, addr net.Addr) string {
+	host, _, err := net.SplitHostPort(listen)
+	_, port, portErr := net.SplitHostPort(addr.String())
+	if err != nil || portErr != nil || host == "" {
+		return addr.String()
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// near is the address as this machine's own programs reach it.
+func near(addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsUnspecified() {
+		return "http://" + addr
+	}
+	return "http://" + net.JoinHostPort("127.0.0.1", port)
 }
 
 // open turns the flags into the configuration of a node. A time of zero is said as Never there: its zero is a default.
@@ -213,14 +258,18 @@ func open(cfg serving) (*parley.Node, error) {
 }
 
 func (c *cli) cannotListen(listen string, err error) error {
+	as := ""
+	if name := c.from["listen"]; name != "" {
+		as = ", as " + name + " says"
+	}
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return refuse(messages.Unavailable, "if that is a node, use it: `parley questions`; else choose another port, or --listen 127.0.0.1:0 for any",
-			"%s is in use by another program", listen)
+			"%s is in use by another program%s", listen, as)
 	case errors.Is(err, syscall.EACCES):
-		return refuse(messages.Unavailable, "choose a port above 1023 with --listen", "this user may not listen on %s", listen)
+		return refuse(messages.Unavailable, "choose a port above 1023 with --listen", "this user may not listen on %s%s", listen, as)
 	}
-	return refuse(messages.Unavailable, "choose another address with --listen", "cannot listen on %s: %v", listen, err)
+	return refuse(messages.Unavailable, "choose another address with --listen", "cannot listen on %s%s: %v", listen, as, err)
 }
 
 func cannotKeep(journal string, err error) error {
@@ -254,7 +303,7 @@ func (c *cli) firstScreen(addr string, cfg serving) {
 	}
 	journal := c.short(cfg.journal)
 	if cfg.journal == inMemory {
-		journal = "in memory: gone when this process ends"
+		journal = "in memory: questions are lost when this node stops"
 	}
 	c.printf("%s %s  durable human questions for agents\n\n", c.bold("parley"), thisVersion().Version)
 	c.printf("  address  %s\n", address)
@@ -262,13 +311,15 @@ func (c *cli) firstScreen(addr string, cfg serving) {
 	if cfg.token != "" {
 		c.printf("  token    wanted: set PARLEY_TOKEN for the commands below\n")
 	}
-	flags := ""
-	if address != defaultNode {
-		flags = " --node " + address
-	}
+	at := *c
+	at.node = near(addr)
 	c.printf("\n%s\n", c.dim("Try, in another terminal:"))
-	c.printf("  %s ask \"Ship it?\" --option Yes --option No%s\n", c.self, flags)
+	c.printf("  %s\n", at.command("ask", []string{"--option", "Yes", "--option", "No"}, "Ship it?"))
 	c.printf("%s\n", c.dim("and in a third one:"))
-	c.printf("  %s questions%s\n  %s answer --option Yes%s\n", c.self, flags, c.self, flags)
+	c.printf("  %s\n  %s\n", at.command("questions", nil), at.command("answer", []string{"--option", "Yes"}))
+	if cfg.journal == inMemory {
+		c.printf("\n%s\n", c.dim("Ctrl-C stops the node, and its questions are lost."))
+		return
+	}
 	c.printf("\n%s\n", c.dim("Ctrl-C stops the node; open questions stay open."))
 }

@@ -12,6 +12,9 @@ import (
 // codeUsage is the code of a command line that cannot be understood. It never leaves this program.
 const codeUsage messages.Code = "USAGE"
 
+// codeInterrupted is the code of a wait that Ctrl-C or SIGTERM ended. It never leaves this program either.
+const codeInterrupted messages.Code = "INTERRUPTED"
+
 // exitInterrupted is what a shell reports for a program that Ctrl-C ended.
 const exitInterrupted = 130
 
@@ -21,6 +24,7 @@ type trouble struct {
 	text   string
 	remedy string
 	winner *messages.Settlement
+	line   string // a command to copy, for the end of the remedy
 }
 
 func (t *trouble) Error() string { return string(t.code) + ": " + t.text }
@@ -76,8 +80,17 @@ type troubleJSON struct {
 // status.
 func (c *cli) report(ctx context.Context, err error) int {
 	t := asTrouble(err)
-	// A command to copy must work as this program was called.
-	t.remedy = strings.ReplaceAll(t.remedy, "`parley ", "`"+c.self+" ")
+	interrupted := ctx.Err() != nil && (t.temporary() || t.code == codeInterrupted)
+	if interrupted && t.code != codeInterrupted { // nobody failed: it was told to stop
+		t = &trouble{code: codeInterrupted, text: "interrupted before the node answered", remedy: "the same command may be given again", line: t.line}
+	}
+	t.text, t.remedy = c.named(t.text), c.local(t.remedy)
+	if strings.HasPrefix(t.remedy, "--") {
+		t.remedy = c.named(t.remedy)
+	}
+	if t.line != "" {
+		t.remedy += ": " + t.line
+	}
 	if c.json {
 		_, _ = fmt.Fprintf(c.err, "%s\n", jsonLine(troubleJSON{t.code, t.text, t.remedy, settlementOf(t.winner)}))
 	} else {
@@ -90,10 +103,10 @@ func (c *cli) report(ctx context.Context, err error) int {
 		}
 		_, _ = fmt.Fprintf(c.err, "error: %s\n", oneLine(what))
 		if t.remedy != "" {
-			_, _ = fmt.Fprintf(c.err, "next:  %s\n", oneLine(t.remedy))
+			_, _ = fmt.Fprintf(c.err, "next:  %s\n", strings.ReplaceAll(clean(t.remedy), "\n", " "))
 		}
 	}
-	if ctx.Err() != nil && t.temporary() {
+	if interrupted {
 		return exitInterrupted
 	}
 	return t.exit()
@@ -108,6 +121,8 @@ func winnerWords(w *messages.Settlement) string {
 	switch w.GetOutcome() {
 	case "answered":
 		by += " answered first"
+	case "skipped":
+		by += " skipped it first, which is no answer and no permission"
 	case "queued":
 		by += " answered first; that reply waits for the agent"
 	case "withdrawn":

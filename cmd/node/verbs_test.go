@@ -86,6 +86,33 @@ func TestBadInputIsNamed(t *testing.T) {
 		{"", []string{"ask", "Q", "--session", "a\x1b[2Jb"}},
 		{"", []string{"ask", "Q", "--session", long}},
 		{"", []string{"ask", "Q", "--root", ""}},
+		{"", []string{"ask", "Q", "--session", ""}},
+		{"", []string{"ask", "Q", "--attempt", ""}},
+		{"", []string{"ask", "Q", "--call="}},
+		{"", []string{"ask", "Q", "--node", ""}},
+		{"", []string{"ask", "Q", "--timeout", ""}},
+		{"", []string{"ask", "Q", "--token", ""}},
+		{"", []string{"answer", "demo", "q", "--skip", "--submission-id", ""}},
+		{"", []string{"answer", "demo", "q", "--skip", "--by", " "}},
+		{"", []string{"withdraw", "demo", "q", "--by", ""}},
+		{"", []string{"withdraw", "demo", "--message", ""}},
+		{"", []string{"questions", "--session", ""}},
+		{"", []string{"ask", "a\xff"}},
+		{"", []string{"ask", "--multi", "a\xff"}},
+		{"", []string{"ask", "Q", "--option", "a\xff"}},
+		{"", []string{"ask", "Q", "--option=a\xff"}},
+		{"", []string{"ask", "--question", "a\xff"}},
+		{"", []string{"ask", "Q", "--session", "a\xff"}},
+		{"", []string{"answer", "--text", "a\xff"}},
+		{"", []string{"answer", "demo", "q\xff", "--skip"}},
+		{"", []string{"answer", "demo", "q", "--skip", "--by", "\xff"}},
+		{"", []string{"withdraw", "demo", "q", "--reason", "\xff"}},
+		{"", []string{"inbox", "\xff"}},
+		{"", []string{"log", "\xff"}},
+		{"", []string{"questions", "--session", "\xff"}},
+		{`{"questions": [{"id": "a", "question": "` + "\xff" + `"}]}`, []string{"ask", "-"}},
+		{`[{"id": "q1", "custom": "` + "\xff" + `"}]`, []string{"answer", "demo", "q", "-"}},
+		{"", []string{"ask", "Q", "--token", "a token of some length\n"}},
 		{"", []string{"ask", "Q", "--attempt", "\t"}},
 		{"", []string{"ask", "Q", "--call", long}},
 		{"not json", []string{"ask", "-"}},
@@ -112,20 +139,29 @@ func TestBadInputIsNamed(t *testing.T) {
 		{"", []string{"log", "demo", "--from", "-1"}},
 		{"", []string{"questions", "--all"}},
 		{"", []string{"questions", "--cursor", "soon"}},
+		{"", []string{"questions", "--cursor", "7"}},
 		{"", []string{"questions", "--nod", "x"}},
 		{"", []string{"serve", "--mode", "fast"}},
 		{"", []string{"serve", "--default-timeout", "120"}},
 		{"", []string{"serve", "--claim-grace", "-1s"}},
 		{"", []string{"serve", "--listen", "7410"}},
 		{"", []string{"serve", "--listen", "0.0.0.0:7410"}},
+		{"", []string{"serve", "--claim-grace", "10"}},
+		{"", []string{"serve", "--listen", "127.0.0.1:0", "--allow-origin", ""}},
+		{"", []string{"serve", "--listen", "127.0.0.1:0", "--allow-origin", "example.org"}},
+		{"", []string{"serve", "--listen", "127.0.0.1:0", "--allow-origin", "https://example.org/page"}},
+		{"", []string{"serve", "--listen", ""}},
+		{"", []string{"serve", "--journal", ""}},
 		{"", []string{"anwser"}},
+		{"", []string{"help", "nosuch"}},
+		{"", []string{"help", "ask", "nosuch"}},
 	} {
 		r := runCLI(t, f.url, c.stdin, c.args...)
 		if r.exit == 0 || r.out != "" {
 			t.Errorf("%q: exit %d, stdout %s", c.args, r.exit, r.out)
 		}
 		line := fmt.Sprintf("%q", c.args)
-		fmt.Fprintf(&all, "parley %s\nexit %d\n%s\n", strings.ReplaceAll(line, long, "x…"), r.exit, strings.ReplaceAll(r.err, long, "x…"))
+		fmt.Fprintf(&all, "parley %s\nexit %d\n%s\n", strings.ReplaceAll(line, long, "x…"), r.exit, strings.ReplaceAll(strings.ReplaceAll(r.err, long, "x…"), f.url, "http://node"))
 	}
 	golden(t, "errors.txt", all.String())
 	if got := f.requests(); got != "" {
@@ -143,7 +179,7 @@ func TestExitCodes(t *testing.T) {
 		on(f, messagesconnect.SessionServiceListSessionsProcedure, func(*messages.ListSessionsRequest) (*messages.ListSessionsResponse, error) {
 			return nil, messages.Refuse(e.Code, "this happened")
 		})
-		runCLI(t, f.url, "", "sessions").want(t, e.Exit, "", fmt.Sprintf("error: this happened (%s)\nnext:  %s\n", e.Code, e.Remedy))
+		runCLI(t, f.url, "", "sessions").want(t, e.Exit, "", fmt.Sprintf("error: this happened (%s)\nnext:  %s\n", e.Code, strings.Replace(e.Remedy, "`parley log`", "`parley log --node "+f.url+"`", 1)))
 	}
 }
 

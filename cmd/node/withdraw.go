@@ -24,8 +24,8 @@ message before the agent has it, which opens its question again.`,
 			if by == "" {
 				by = c.user()
 			}
-			if err := firstError(orNil(messages.CheckText("--by", by, messages.NameBytesMax)),
-				orNil(messages.CheckText("--reason", reason, messages.NameBytesMax)),
+			if err := firstError(onLine(messages.CheckText("--by", by, messages.NameBytesMax)),
+				onLine(messages.CheckText("--reason", reason, messages.NameBytesMax)),
 				checkIDs("SESSION", words[0], "--root", root)); err != nil {
 				return err
 			}
