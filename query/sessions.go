@@ -60,6 +60,9 @@ func (v *Views) sessionRow(ctx context.Context, info journal.SessionInfo) (*mess
 // messages.NotFound; a damaged one is shown with its trouble.
 func (v *Views) Session(ctx context.Context, session string) (*messages.SessionRow, error) {
 	opened, err := v.log.Read(ctx, session, 0, 0)
+	if err == nil {
+		err = ctx.Err()
+	}
 	switch {
 	case messages.CodeOf(err) == messages.NotFound || ctx.Err() != nil:
 		return nil, fault(err)

@@ -214,7 +214,7 @@ func decodeAfter(after string) (session, call string, err error) {
 
 // fault gives every error a code. A context's end passes as it is.
 func fault(err error) error {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	return asError(err)

@@ -1,6 +1,7 @@
 package query_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/parleyrun/parley/journal"
+	"github.com/parleyrun/parley/journal/memory"
 	"github.com/parleyrun/parley/messages"
 	"github.com/parleyrun/parley/query"
 	"github.com/parleyrun/parley/sessionlog"
@@ -343,4 +346,25 @@ func TestErrorsHaveCodes(t *testing.T) {
 	require.NoError(t, v.Ready(t.Context()))
 	require.NoError(t, j.Close())
 	assert.Error(t, v.Ready(t.Context()))
+}
+
+// A read whose caller leaves just then is the caller's end, and no fault of the journal.
+func TestALeavingCallerIsNoFault(t *testing.T) {
+	j := memory.New(nil)
+	newScript(t, j, "s").header().call("c", "Go?", 9_000).commit()
+	ctx, leave := context.WithCancel(t.Context())
+	views := query.New(leaving{j, leave}, query.Options{})
+	_, err := views.Session(ctx, "s")
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// leaving is a journal whose caller leaves while it reads.
+type leaving struct {
+	journal.Reader
+	leave func()
+}
+
+func (l leaving) Read(ctx context.Context, session string, from int64, limit int) (journal.Opened, error) {
+	defer l.leave()
+	return l.Reader.Read(ctx, session, from, limit)
 }
