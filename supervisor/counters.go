@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"log/slog"
+	"sync"
 	"sync/atomic"
 
 	"github.com/parleyrun/parley/actors"
@@ -103,9 +104,45 @@ func (sys *System) logRefusal(session string, in *actors.Envelope, err *messages
 
 // logAppendFailed logs a turn that came to nothing, whatever began it.
 func (sys *System) logAppendFailed(session string, t *turn, seq int64, err error) {
-	turnLine{session: session, in: t.in, outcome: string(asRefusal(err).Code), seq: seq, err: err}.write(sys.log)
+	if sys.complaints.pass(sys.rt.Now().Mono, sys.log) {
+		turnLine{session: session, in: t.in, outcome: string(asRefusal(err).Code), seq: seq, err: err}.write(sys.log)
+	}
 }
 
 func (sys *System) logOpenFailed(session string, err error) {
+	if !sys.complaints.pass(sys.rt.Now().Mono, sys.log) {
+		return
+	}
 	sys.log.LogAttrs(background, slog.LevelError, "open", slog.String("session", session), slog.Any("err", err))
+}
+
+// complaints bounds what a failing journal makes every session say: some lines
+// a second, and then how many were held back.
+type complaints struct {
+	mu     sync.Mutex
+	second int64
+	said   int
+	held   int
+}
+
+// complaintsMax is how many lines a second are let through.
+const complaintsMax = 5
+
+func (c *complaints) pass(mono int64, log *slog.Logger) bool {
+	c.mu.Lock()
+	held := 0
+	if second := mono / 1000; second != c.second {
+		held = c.held
+		c.second, c.said, c.held = second, 0, 0
+	}
+	c.said++
+	pass := c.said <= complaintsMax
+	if !pass {
+		c.held++
+	}
+	c.mu.Unlock()
+	if held > 0 {
+		log.LogAttrs(background, slog.LevelError, "held back", slog.Int("lines", held))
+	}
+	return pass
 }

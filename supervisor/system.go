@@ -28,14 +28,15 @@ var background = context.Background()
 //	      ├─ sweeper                           wakes sessions that are due
 //	      └─ nurse                             restarts what crashed, after its pause
 type System struct {
-	cfg      Config
-	rt       Runtime
-	engine   *actor.ActorSystem
-	root     *actor.RootContext
-	journal  journal.Journal
-	log      *slog.Logger
-	counters counters
-	props    struct{ session, part, claim *actor.Props } // one of each, shared
+	cfg        Config
+	rt         Runtime
+	engine     *actor.ActorSystem
+	root       *actor.RootContext
+	journal    journal.Journal
+	log        *slog.Logger
+	counters   counters
+	complaints complaints
+	props      struct{ session, part, claim *actor.Props } // one of each, shared
 
 	ward    *ward
 	router  *router
