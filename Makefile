@@ -1,6 +1,6 @@
 # One command each; `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help test check lint generate verify fuzz bench crash soak fmt ready
+.PHONY: help test check lint generate verify fuzz bench crash  fmt ready
 
 GO       ?= go
 LINT     := bin/golangci-lint
@@ -8,7 +8,6 @@ BUF      := $(GO) tool -modfile=tools/go.mod buf
 TIMEOUT  ?= 10m
 FUZZTIME ?= 1m
 N        ?= 200
-SOAK     ?= 30m
 BENCH    ?= .
 COUNT    ?= 1
 
@@ -41,9 +40,6 @@ bench: ## benchmarks: make bench BENCH=Append COUNT=10
 
 crash: ready ## the kill suite: SIGKILL a node N times (200) and audit what it had promised
 	@GO="$(GO)" tools/suite TestCrash ./cmd/node PARLEY_CRASH_N=$(N)
-
-soak: ready ## the soak suite for SOAK (30m)
-	@GO="$(GO)" tools/suite TestSoak ./... PARLEY_SOAK=$(SOAK)
 
 fmt: ## gofmt and buf format
 	gofmt -w $$(git ls-files -co --exclude-standard '*.go' | grep -v -e '\.pb\.go$$' -e '\.connect\.go$$')
