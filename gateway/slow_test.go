@@ -29,6 +29,7 @@ func TestASlowBodyIsCutOff(t *testing.T) {
 	in := bufio.NewReader(conn)
 	res, err := http.ReadResponse(in, nil)
 	require.NoError(t, err)
+	defer func() { _ = res.Body.Close() }()
 	require.GreaterOrEqual(t, res.StatusCode, 400)
 	_, err = io.Copy(io.Discard, res.Body)
 	require.NoError(t, err)

@@ -47,5 +47,5 @@ func room(path string) uint64 {
 	if err := syscall.Statfs(filepath.Dir(path), &s); err != nil {
 		return math.MaxUint64
 	}
-	return uint64(s.Bavail) * uint64(s.Bsize) //nolint:unconvert,gosec // their types differ between systems
+	return uint64(s.Bavail) * uint64(s.Bsize) //nolint:unconvert // their types differ between systems
 }
