@@ -167,33 +167,21 @@ func (n *Node) request(ctx context.Context, cmd messages.Command) (messages.Repl
 // what it had admitted.
 func (n *Node) admitAll(ctx context.Context, req *messages.AdmitMessagesRequest) (messages.Reply, error) {
 	for {
-		list, err := n.views.Inbox(ctx, req.GetSession())
+		reply, err := n.request(ctx, &messages.AwaitInboxRequest{Session: req.GetSession(), Root: req.GetRoot(), Now: true})
 		if err != nil {
 			return nil, err
 		}
-		if len(list.GetMessages()) == 0 {
-			return &messages.AdmitMessagesResponse{}, n.checkLive(ctx, req.GetSession(), req.GetRoot())
+		waiting, ok := reply.(*messages.AwaitInboxResponse)
+		if !ok || len(waiting.GetMessageIds()) == 0 {
+			return &messages.AdmitMessagesResponse{}, nil
 		}
-		named := &messages.AdmitMessagesRequest{Session: req.GetSession(), Root: req.GetRoot()}
-		for _, m := range list.GetMessages() {
-			named.MessageIds = append(named.MessageIds, m.GetId())
-		}
-		reply, err := n.request(ctx, named)
+		named := &messages.AdmitMessagesRequest{Session: req.GetSession(), Root: req.GetRoot(), MessageIds: waiting.GetMessageIds()}
+		reply, err = n.request(ctx, named)
 		if messages.CodeOf(err) != messages.MessageGone {
 			return reply, err
 		}
-		// One was withdrawn, or admitted by somebody else, between the two; look again.
+		// One was withdrawn, or admitted by somebody else, between the two; ask again.
 	}
-}
-
-// checkLive asks the session whether root is its agent, and changes nothing:
-// turn 0 is never open, and the root is looked at first.
-func (n *Node) checkLive(ctx context.Context, session, root string) error {
-	_, err := n.request(ctx, &messages.ClaimMessagesRequest{Session: session, Root: root})
-	if messages.CodeOf(err) == messages.TurnClosed {
-		return nil
-	}
-	return err
 }
 
 // holdOf starts the timer of a request that may be held only so long.

@@ -183,8 +183,12 @@ func (s *Session) awaitInbox(from Addr, req *messages.AwaitInboxRequest) Effects
 	if err := s.checkRoot(req.GetRoot()); err != nil {
 		return s.refuse(from, err)
 	}
+	waiting := append(ids(s.fold.lists.NextStep), ids(s.fold.lists.NextTurn)...)
+	if req.GetNow() {
+		return s.reply(from, &messages.AwaitInboxResponse{Queued: int32(min(len(waiting), 1<<30)), MessageIds: waiting})
+	}
 	var fx Effects
-	s.toInbox(&fx, Await{From: from, IDs: append(ids(s.fold.lists.NextStep), ids(s.fold.lists.NextTurn)...)})
+	s.toInbox(&fx, Await{From: from, IDs: waiting})
 	return fx
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/parleyrun/parley/actors"
 	"github.com/parleyrun/parley/messages"
 )
 
@@ -67,4 +68,20 @@ func TestLosersLearnWhoWon(t *testing.T) {
 	again, ok := r.do(askReq("c2")).(*messages.Refusal)
 	require.True(t, ok)
 	require.Equal(t, "found it", again.GetWinner().GetReason(), "also when it asks again")
+}
+
+// Whoever admits "all" asks for the names first: it waits for nothing, and activates no bell.
+func TestAwaitInboxNow(t *testing.T) {
+	r := newRig(t)
+	now := func() *messages.AwaitInboxResponse {
+		res, ok := r.do(&messages.AwaitInboxRequest{Session: "s1", Root: "root", Now: true}).(*messages.AwaitInboxResponse)
+		require.True(t, ok)
+		return res
+	}
+	require.Empty(t, now().GetMessageIds())
+	r.do(&messages.SteerRequest{Session: "s1", MessageId: "turn", List: "next-turn"})
+	r.do(&messages.SteerRequest{Session: "s1", MessageId: "step"})
+	require.Equal(t, []string{"step", "turn"}, now().GetMessageIds())
+	require.Zero(t, r.Parts(actors.InboxPart))
+	r.refused(messages.CallerNotLive, &messages.AwaitInboxRequest{Session: "s1", Root: "other", Now: true})
 }

@@ -2865,10 +2865,12 @@ func (x *WithdrawMessageResponse) GetReopenedCallId() string {
 
 // AwaitInboxRequest is answered once an unmarked message waits.
 type AwaitInboxRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	Root          string                 `protobuf:"bytes,2,opt,name=root,proto3" json:"root,omitempty"`
-	HoldMs        int64                  `protobuf:"varint,3,opt,name=hold_ms,json=holdMs,proto3" json:"hold_ms,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	Root    string                 `protobuf:"bytes,2,opt,name=root,proto3" json:"root,omitempty"`
+	HoldMs  int64                  `protobuf:"varint,3,opt,name=hold_ms,json=holdMs,proto3" json:"hold_ms,omitempty"`
+	// Answered at once, with nothing waiting too.
+	Now           bool `protobuf:"varint,4,opt,name=now,proto3" json:"now,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2924,10 +2926,19 @@ func (x *AwaitInboxRequest) GetHoldMs() int64 {
 	return 0
 }
 
+func (x *AwaitInboxRequest) GetNow() bool {
+	if x != nil {
+		return x.Now
+	}
+	return false
+}
+
 type AwaitInboxResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// 0: the hold ended with nothing waiting.
-	Queued        int32 `protobuf:"varint,1,opt,name=queued,proto3" json:"queued,omitempty"`
+	Queued int32 `protobuf:"varint,1,opt,name=queued,proto3" json:"queued,omitempty"`
+	// With `now`: the messages of next-step, then those of next-turn, marked or not.
+	MessageIds    []string `protobuf:"bytes,2,rep,name=message_ids,json=messageIds,proto3" json:"message_ids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2967,6 +2978,13 @@ func (x *AwaitInboxResponse) GetQueued() int32 {
 		return x.Queued
 	}
 	return 0
+}
+
+func (x *AwaitInboxResponse) GetMessageIds() []string {
+	if x != nil {
+		return x.MessageIds
+	}
+	return nil
 }
 
 // The claim's side of a wait. A claim speaks to its session's address.
@@ -3436,13 +3454,16 @@ const file_command_proto_rawDesc = "" +
 	"\x02by\x18\x03 \x01(\tR\x02by\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\"C\n" +
 	"\x17WithdrawMessageResponse\x12(\n" +
-	"\x10reopened_call_id\x18\x01 \x01(\tR\x0ereopenedCallId\"Z\n" +
+	"\x10reopened_call_id\x18\x01 \x01(\tR\x0ereopenedCallId\"l\n" +
 	"\x11AwaitInboxRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
 	"\x04root\x18\x02 \x01(\tR\x04root\x12\x17\n" +
-	"\ahold_ms\x18\x03 \x01(\x03R\x06holdMs\",\n" +
+	"\ahold_ms\x18\x03 \x01(\x03R\x06holdMs\x12\x10\n" +
+	"\x03now\x18\x04 \x01(\bR\x03now\"M\n" +
 	"\x12AwaitInboxResponse\x12\x16\n" +
-	"\x06queued\x18\x01 \x01(\x05R\x06queued\">\n" +
+	"\x06queued\x18\x01 \x01(\x05R\x06queued\x12\x1f\n" +
+	"\vmessage_ids\x18\x02 \x03(\tR\n" +
+	"messageIds\">\n" +
 	"\tClaimOpen\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x17\n" +
 	"\acall_id\x18\x02 \x01(\tR\x06callId\"E\n" +
