@@ -389,9 +389,6 @@ func TestRaces(t *testing.T) {
 		}
 	})
 
-	t.Run("cross-session hand-over", func(t *testing.T) {
-		t.Skip("no machine sends effects to other sessions yet: parley/effect is only read")
-	})
 
 	t.Run("collect crashed: by name a repeat gets the same messages, once in the log", func(t *testing.T) {
 		r := newRig(t)
