@@ -389,7 +389,6 @@ func TestRaces(t *testing.T) {
 		}
 	})
 
-
 	t.Run("collect crashed: by name a repeat gets the same messages, once in the log", func(t *testing.T) {
 		r := newRig(t)
 		r.do(steerReq("m1"))
