@@ -45,13 +45,18 @@ func mapQuestions(arguments value) ([]byte, bool) {
 	if !list.isList() || list.empty() {
 		return nil, false
 	}
+	return mapList(list, appendQuestion)
+}
+
+// mapList writes a list item by item; one bad item spoils it.
+func mapList(list value, write func(dst []byte, item value) ([]byte, bool)) ([]byte, bool) {
 	dst := append(make([]byte, 0, len(list)), '[')
 	for item := range list.elements {
 		if len(dst) > 1 {
 			dst = append(dst, ',')
 		}
 		var ok bool
-		if dst, ok = appendQuestion(dst, item); !ok {
+		if dst, ok = write(dst, item); !ok {
 			return nil, false
 		}
 	}
@@ -162,17 +167,7 @@ func mapAnswers(list value) ([]byte, bool) {
 	if !list.isList() {
 		return nil, false
 	}
-	dst := append(make([]byte, 0, len(list)), '[')
-	for item := range list.elements {
-		if len(dst) > 1 {
-			dst = append(dst, ',')
-		}
-		var ok bool
-		if dst, ok = appendAnswer(dst, item); !ok {
-			return nil, false
-		}
-	}
-	return append(dst, ']'), true
+	return mapList(list, appendAnswer)
 }
 
 func appendAnswer(dst []byte, item value) ([]byte, bool) {
