@@ -132,21 +132,28 @@ type asked struct {
 	err    error
 }
 
-func roundTrip(b *testing.B, node *parley.Node, agent *parley.Agent) {
+// askDurable asks and returns once the question is durable; its result follows.
+func askDurable(b *testing.B, agent *parley.Agent) (call string, done chan asked) {
+	b.Helper()
 	durable := make(chan string, 1)
-	done := make(chan asked, 1)
+	done = make(chan asked, 1)
 	agent.AskAsync(parley.Ask{
 		Questions: []parley.Question{question},
 		OnWaiting: func(w parley.Waiting) { durable <- w.CallID },
 	}, func(r parley.Result, err error) { done <- asked{r, err} })
 	select {
-	case call := <-durable:
-		if _, err := node.Answer(b.Context(), agent.Session(), call, "bench", parley.Choose("deploy", "Wait")); err != nil {
-			b.Error(err)
-		}
+	case call = <-durable:
 	case a := <-done:
 		b.Errorf("the ask ended before its answer: %v %v", a.result, a.err)
-		return
+		done <- a
+	}
+	return call, done
+}
+
+func roundTrip(b *testing.B, node *parley.Node, agent *parley.Agent) {
+	call, done := askDurable(b, agent)
+	if _, err := node.Answer(b.Context(), agent.Session(), call, "bench", parley.Choose("deploy", "Wait")); err != nil {
+		b.Error(err)
 	}
 	if a := <-done; a.err != nil {
 		b.Error(a.err)
@@ -208,13 +215,7 @@ func BenchmarkLate(b *testing.B) {
 }
 
 func lateTrip(b *testing.B, node *parley.Node, agent *parley.Agent) {
-	durable := make(chan string, 1)
-	done := make(chan asked, 1)
-	agent.AskAsync(parley.Ask{
-		Questions: []parley.Question{question},
-		OnWaiting: func(w parley.Waiting) { durable <- w.CallID },
-	}, func(r parley.Result, err error) { done <- asked{r, err} })
-	call := <-durable
+	call, done := askDurable(b, agent)
 	claim, err := node.AttachWait(b.Context(), agent.Session(), call)
 	if err != nil {
 		b.Error(err)
