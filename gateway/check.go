@@ -27,6 +27,13 @@ func Check(req proto.Message) error {
 		c.id("session", m.GetSession()).id("root", m.GetRoot()).count("turn", m.GetTurn()).name("reason", m.GetReason())
 	case *messages.AskRequest:
 		c.ask(m)
+	case *messages.EndForegroundRequest:
+		c.call(m).id("attempt", m.GetAttempt()).name("reason", m.GetReason())
+	case *messages.CollectRepliesRequest:
+		c.id("session", m.GetSession()).id("root", m.GetRoot()).optional("call_id", m.GetCallId())
+		c.optional("after", m.GetAfter()).name("correlation", m.GetCorrelation())
+	case *messages.AcknowledgeRequest:
+		c.id("session", m.GetSession()).optional("call_id", m.GetCallId()).name("correlation", m.GetCorrelation())
 	case *messages.SubmitRequest:
 		c.call(m).id("submission_id", m.GetSubmissionId()).name("by", m.GetBy()).name("door", m.GetDoor())
 		c.answers(m.GetAnswers())
@@ -142,7 +149,11 @@ func (c *checker) list(name string) *checker {
 
 func (c *checker) ask(m *messages.AskRequest) {
 	c.id("session", m.GetSession()).id("root", m.GetRoot()).id("attempt", m.GetAttempt()).optional("call_id", m.GetCallId())
-	c.count("turn", m.GetTurn()).count("step", m.GetStep()).count("hold_ms", m.GetHoldMs())
+	c.count("turn", m.GetTurn()).count("step", m.GetStep()).count("hold_ms", m.GetHoldMs()).count("wait_max_ms", m.GetWaitMaxMs())
+	c.name("correlation", m.GetCorrelation()).name("client", m.GetClient()).ids("live", m.GetLive())
+	if m.GetJoin() && !m.GetReceipt() {
+		c.note(messages.Refuse(messages.BadRequest, "join is set without receipt: only a question whose delivery is watched can have been lost"))
+	}
 	if _, known := messages.Mode_name[int32(m.GetMode())]; !known {
 		c.note(messages.Refuse(messages.BadRequest, "mode is %d; use MODE_TIMED or MODE_LEGACY", m.GetMode()))
 	}

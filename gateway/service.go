@@ -118,10 +118,19 @@ func (s sessionService) ReadLog(ctx context.Context, r *connect.Request[messages
 	return read(ctx, s.Gateway, r, s.port.Views().Log)
 }
 
+// ImportSession takes a log in pieces and keeps it whole, or not at all.
+func (s sessionService) ImportSession(ctx context.Context, stream *connect.ClientStream[messages.ImportSessionRequest]) (*connect.Response[messages.ImportSessionResponse], error) {
+	return nil, s.say(ctx, messages.Refuse(messages.NotFound, "this build does not import sessions"))
+}
+
 func (s questionService) Ask(ctx context.Context, r *connect.Request[messages.AskRequest]) (*connect.Response[messages.AskResponse], error) {
 	s.held.Add(1)
 	defer s.held.Add(-1)
 	return command[messages.AskRequest, messages.AskResponse](ctx, s.Gateway, r)
+}
+
+func (s questionService) EndForeground(ctx context.Context, r *connect.Request[messages.EndForegroundRequest]) (*connect.Response[messages.EndForegroundResponse], error) {
+	return command[messages.EndForegroundRequest, messages.EndForegroundResponse](ctx, s.Gateway, r)
 }
 
 func (s questionService) ListQuestions(ctx context.Context, r *connect.Request[messages.ListQuestionsRequest]) (*connect.Response[messages.ListQuestionsResponse], error) {
@@ -177,6 +186,14 @@ func (s inboxService) AwaitInbox(ctx context.Context, r *connect.Request[message
 	s.held.Add(1)
 	defer s.held.Add(-1)
 	return command[messages.AwaitInboxRequest, messages.AwaitInboxResponse](ctx, s.Gateway, r)
+}
+
+func (s inboxService) CollectReplies(ctx context.Context, r *connect.Request[messages.CollectRepliesRequest]) (*connect.Response[messages.CollectRepliesResponse], error) {
+	return command[messages.CollectRepliesRequest, messages.CollectRepliesResponse](ctx, s.Gateway, r)
+}
+
+func (s inboxService) Acknowledge(ctx context.Context, r *connect.Request[messages.AcknowledgeRequest]) (*connect.Response[messages.AcknowledgeResponse], error) {
+	return command[messages.AcknowledgeRequest, messages.AcknowledgeResponse](ctx, s.Gateway, r)
 }
 
 func (s inboxService) ClaimMessages(ctx context.Context, r *connect.Request[messages.ClaimMessagesRequest]) (*connect.Response[messages.ClaimMessagesResponse], error) {

@@ -1311,8 +1311,24 @@ type AskRequest struct {
 	Resume bool `protobuf:"varint,13,opt,name=resume,proto3" json:"resume,omitempty"`
 	// Whether anybody watches who could answer. Set by doors (NO_PROVIDER of a legacy call).
 	AnswererPresent bool `protobuf:"varint,14,opt,name=answerer_present,json=answererPresent,proto3" json:"answerer_present,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// How long the asker's own client lets the call run, in milliseconds; 0: no
+	// limit. The wait ends at the earlier of the two, and one without a deadline
+	// gets this one: the question waits for ever, the call does not.
+	WaitMaxMs int64 `protobuf:"varint,15,opt,name=wait_max_ms,json=waitMaxMs,proto3" json:"wait_max_ms,omitempty"`
+	// The result may be lost on its way: it counts as undelivered until it is
+	// acknowledged, is listed by CollectReplies, and an equal question joins it.
+	Receipt bool `protobuf:"varint,16,opt,name=receipt,proto3" json:"receipt,omitempty"`
+	// Join an equal question of this session whose request was lost, instead of
+	// asking a twin of it. Needs `receipt`.
+	Join bool `protobuf:"varint,17,opt,name=join,proto3" json:"join,omitempty"`
+	// Attempts whose requests are alive: their questions are not lost, and a
+	// repeat of their text is a question of its own.
+	Live []string `protobuf:"bytes,18,rep,name=live,proto3" json:"live,omitempty"`
+	// The client's own id of this call, and its name; recorded beside ours.
+	Correlation   string `protobuf:"bytes,19,opt,name=correlation,proto3" json:"correlation,omitempty"`
+	Client        string `protobuf:"bytes,20,opt,name=client,proto3" json:"client,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AskRequest) Reset() {
@@ -1441,6 +1457,48 @@ func (x *AskRequest) GetAnswererPresent() bool {
 		return x.AnswererPresent
 	}
 	return false
+}
+
+func (x *AskRequest) GetWaitMaxMs() int64 {
+	if x != nil {
+		return x.WaitMaxMs
+	}
+	return 0
+}
+
+func (x *AskRequest) GetReceipt() bool {
+	if x != nil {
+		return x.Receipt
+	}
+	return false
+}
+
+func (x *AskRequest) GetJoin() bool {
+	if x != nil {
+		return x.Join
+	}
+	return false
+}
+
+func (x *AskRequest) GetLive() []string {
+	if x != nil {
+		return x.Live
+	}
+	return nil
+}
+
+func (x *AskRequest) GetCorrelation() string {
+	if x != nil {
+		return x.Correlation
+	}
+	return ""
+}
+
+func (x *AskRequest) GetClient() string {
+	if x != nil {
+		return x.Client
+	}
+	return ""
 }
 
 type Answered struct {
@@ -1595,9 +1653,12 @@ type AskResponse struct {
 	//	*AskResponse_Answered
 	//	*AskResponse_Pending
 	//	*AskResponse_Waiting
+	//	*AskResponse_Continued
 	Outcome isAskResponse_Outcome `protobuf_oneof:"outcome"`
 	// The one text block of the tool result (Q-032).
-	Result        string `protobuf:"bytes,6,opt,name=result,proto3" json:"result,omitempty"`
+	Result string `protobuf:"bytes,6,opt,name=result,proto3" json:"result,omitempty"`
+	// The attempt that asked it, when it is another question's (AskRequest.join).
+	Joined        string `protobuf:"bytes,7,opt,name=joined,proto3" json:"joined,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1680,9 +1741,25 @@ func (x *AskResponse) GetWaiting() *Waiting {
 	return nil
 }
 
+func (x *AskResponse) GetContinued() *Continued {
+	if x != nil {
+		if x, ok := x.Outcome.(*AskResponse_Continued); ok {
+			return x.Continued
+		}
+	}
+	return nil
+}
+
 func (x *AskResponse) GetResult() string {
 	if x != nil {
 		return x.Result
+	}
+	return ""
+}
+
+func (x *AskResponse) GetJoined() string {
+	if x != nil {
+		return x.Joined
 	}
 	return ""
 }
@@ -1703,11 +1780,172 @@ type AskResponse_Waiting struct {
 	Waiting *Waiting `protobuf:"bytes,5,opt,name=waiting,proto3,oneof"`
 }
 
+type AskResponse_Continued struct {
+	Continued *Continued `protobuf:"bytes,8,opt,name=continued,proto3,oneof"`
+}
+
 func (*AskResponse_Answered) isAskResponse_Outcome() {}
 
 func (*AskResponse_Pending) isAskResponse_Outcome() {}
 
 func (*AskResponse_Waiting) isAskResponse_Outcome() {}
+
+func (*AskResponse_Continued) isAskResponse_Outcome() {}
+
+// Continued means: an equal question was asked before, and its request was
+// lost. Its answer is, or will be, a reply: CollectReplies with its call_id.
+type Continued struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Continued) Reset() {
+	*x = Continued{}
+	mi := &file_command_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Continued) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Continued) ProtoMessage() {}
+
+func (x *Continued) ProtoReflect() protoreflect.Message {
+	mi := &file_command_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Continued.ProtoReflect.Descriptor instead.
+func (*Continued) Descriptor() ([]byte, []int) {
+	return file_command_proto_rawDescGZIP(), []int{22}
+}
+
+// EndForegroundRequest: the request that waited for a call ended before its
+// result did: the client is gone, or gave up. The call's result is recorded as
+// pending at once and the question goes on (a legacy call, which has no late
+// path, is aborted). Whoever settled it first has won. Idempotent by attempt.
+type EndForegroundRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	CallId  string                 `protobuf:"bytes,2,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	Attempt string                 `protobuf:"bytes,3,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	// Why, in words for people.
+	Reason        string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndForegroundRequest) Reset() {
+	*x = EndForegroundRequest{}
+	mi := &file_command_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndForegroundRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndForegroundRequest) ProtoMessage() {}
+
+func (x *EndForegroundRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_command_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndForegroundRequest.ProtoReflect.Descriptor instead.
+func (*EndForegroundRequest) Descriptor() ([]byte, []int) {
+	return file_command_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *EndForegroundRequest) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+func (x *EndForegroundRequest) GetCallId() string {
+	if x != nil {
+		return x.CallId
+	}
+	return ""
+}
+
+func (x *EndForegroundRequest) GetAttempt() string {
+	if x != nil {
+		return x.Attempt
+	}
+	return ""
+}
+
+func (x *EndForegroundRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+type EndForegroundResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Settlement    *Settlement            `protobuf:"bytes,1,opt,name=settlement,proto3" json:"settlement,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndForegroundResponse) Reset() {
+	*x = EndForegroundResponse{}
+	mi := &file_command_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndForegroundResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndForegroundResponse) ProtoMessage() {}
+
+func (x *EndForegroundResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_command_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndForegroundResponse.ProtoReflect.Descriptor instead.
+func (*EndForegroundResponse) Descriptor() ([]byte, []int) {
+	return file_command_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *EndForegroundResponse) GetSettlement() *Settlement {
+	if x != nil {
+		return x.Settlement
+	}
+	return nil
+}
 
 // AskDetachRequest ends a subscription and settles nothing.
 type AskDetachRequest struct {
@@ -1721,7 +1959,7 @@ type AskDetachRequest struct {
 
 func (x *AskDetachRequest) Reset() {
 	*x = AskDetachRequest{}
-	mi := &file_command_proto_msgTypes[22]
+	mi := &file_command_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1733,7 +1971,7 @@ func (x *AskDetachRequest) String() string {
 func (*AskDetachRequest) ProtoMessage() {}
 
 func (x *AskDetachRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[22]
+	mi := &file_command_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1746,7 +1984,7 @@ func (x *AskDetachRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskDetachRequest.ProtoReflect.Descriptor instead.
 func (*AskDetachRequest) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{22}
+	return file_command_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *AskDetachRequest) GetSession() string {
@@ -1792,7 +2030,7 @@ type SubmitRequest struct {
 
 func (x *SubmitRequest) Reset() {
 	*x = SubmitRequest{}
-	mi := &file_command_proto_msgTypes[23]
+	mi := &file_command_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1804,7 +2042,7 @@ func (x *SubmitRequest) String() string {
 func (*SubmitRequest) ProtoMessage() {}
 
 func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[23]
+	mi := &file_command_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1817,7 +2055,7 @@ func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitRequest.ProtoReflect.Descriptor instead.
 func (*SubmitRequest) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{23}
+	return file_command_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SubmitRequest) GetSession() string {
@@ -1888,7 +2126,7 @@ type SubmitResponse struct {
 
 func (x *SubmitResponse) Reset() {
 	*x = SubmitResponse{}
-	mi := &file_command_proto_msgTypes[24]
+	mi := &file_command_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1900,7 +2138,7 @@ func (x *SubmitResponse) String() string {
 func (*SubmitResponse) ProtoMessage() {}
 
 func (x *SubmitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[24]
+	mi := &file_command_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1913,7 +2151,7 @@ func (x *SubmitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitResponse.ProtoReflect.Descriptor instead.
 func (*SubmitResponse) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{24}
+	return file_command_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SubmitResponse) GetSettlement() *Settlement {
@@ -1943,7 +2181,7 @@ type ExpireRequest struct {
 
 func (x *ExpireRequest) Reset() {
 	*x = ExpireRequest{}
-	mi := &file_command_proto_msgTypes[25]
+	mi := &file_command_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1955,7 +2193,7 @@ func (x *ExpireRequest) String() string {
 func (*ExpireRequest) ProtoMessage() {}
 
 func (x *ExpireRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[25]
+	mi := &file_command_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1968,7 +2206,7 @@ func (x *ExpireRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExpireRequest.ProtoReflect.Descriptor instead.
 func (*ExpireRequest) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{25}
+	return file_command_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ExpireRequest) GetSession() string {
@@ -2009,7 +2247,7 @@ type ExpireResponse struct {
 
 func (x *ExpireResponse) Reset() {
 	*x = ExpireResponse{}
-	mi := &file_command_proto_msgTypes[26]
+	mi := &file_command_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2021,7 +2259,7 @@ func (x *ExpireResponse) String() string {
 func (*ExpireResponse) ProtoMessage() {}
 
 func (x *ExpireResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[26]
+	mi := &file_command_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2034,7 +2272,7 @@ func (x *ExpireResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExpireResponse.ProtoReflect.Descriptor instead.
 func (*ExpireResponse) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{26}
+	return file_command_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ExpireResponse) GetSettled() bool {
@@ -2060,7 +2298,7 @@ type DelegateRequest struct {
 
 func (x *DelegateRequest) Reset() {
 	*x = DelegateRequest{}
-	mi := &file_command_proto_msgTypes[27]
+	mi := &file_command_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2072,7 +2310,7 @@ func (x *DelegateRequest) String() string {
 func (*DelegateRequest) ProtoMessage() {}
 
 func (x *DelegateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[27]
+	mi := &file_command_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2085,7 +2323,7 @@ func (x *DelegateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DelegateRequest.ProtoReflect.Descriptor instead.
 func (*DelegateRequest) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{27}
+	return file_command_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *DelegateRequest) GetSession() string {
@@ -2132,7 +2370,7 @@ type DelegateResponse struct {
 
 func (x *DelegateResponse) Reset() {
 	*x = DelegateResponse{}
-	mi := &file_command_proto_msgTypes[28]
+	mi := &file_command_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2144,7 +2382,7 @@ func (x *DelegateResponse) String() string {
 func (*DelegateResponse) ProtoMessage() {}
 
 func (x *DelegateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[28]
+	mi := &file_command_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2157,7 +2395,7 @@ func (x *DelegateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DelegateResponse.ProtoReflect.Descriptor instead.
 func (*DelegateResponse) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{28}
+	return file_command_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *DelegateResponse) GetSettled() bool {
@@ -2180,7 +2418,7 @@ type DismissRequest struct {
 
 func (x *DismissRequest) Reset() {
 	*x = DismissRequest{}
-	mi := &file_command_proto_msgTypes[29]
+	mi := &file_command_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2192,7 +2430,7 @@ func (x *DismissRequest) String() string {
 func (*DismissRequest) ProtoMessage() {}
 
 func (x *DismissRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[29]
+	mi := &file_command_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2205,7 +2443,7 @@ func (x *DismissRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DismissRequest.ProtoReflect.Descriptor instead.
 func (*DismissRequest) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{29}
+	return file_command_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *DismissRequest) GetSession() string {
@@ -2237,7 +2475,7 @@ type DismissResponse struct {
 
 func (x *DismissResponse) Reset() {
 	*x = DismissResponse{}
-	mi := &file_command_proto_msgTypes[30]
+	mi := &file_command_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2249,7 +2487,7 @@ func (x *DismissResponse) String() string {
 func (*DismissResponse) ProtoMessage() {}
 
 func (x *DismissResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[30]
+	mi := &file_command_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2262,7 +2500,7 @@ func (x *DismissResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DismissResponse.ProtoReflect.Descriptor instead.
 func (*DismissResponse) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{30}
+	return file_command_proto_rawDescGZIP(), []int{33}
 }
 
 // WithdrawQuestionRequest: the agent takes its question back. Idempotent by call.
@@ -2279,7 +2517,7 @@ type WithdrawQuestionRequest struct {
 
 func (x *WithdrawQuestionRequest) Reset() {
 	*x = WithdrawQuestionRequest{}
-	mi := &file_command_proto_msgTypes[31]
+	mi := &file_command_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2291,7 +2529,7 @@ func (x *WithdrawQuestionRequest) String() string {
 func (*WithdrawQuestionRequest) ProtoMessage() {}
 
 func (x *WithdrawQuestionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[31]
+	mi := &file_command_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2304,7 +2542,7 @@ func (x *WithdrawQuestionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawQuestionRequest.ProtoReflect.Descriptor instead.
 func (*WithdrawQuestionRequest) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{31}
+	return file_command_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *WithdrawQuestionRequest) GetSession() string {
@@ -2351,7 +2589,7 @@ type WithdrawQuestionResponse struct {
 
 func (x *WithdrawQuestionResponse) Reset() {
 	*x = WithdrawQuestionResponse{}
-	mi := &file_command_proto_msgTypes[32]
+	mi := &file_command_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2363,7 +2601,7 @@ func (x *WithdrawQuestionResponse) String() string {
 func (*WithdrawQuestionResponse) ProtoMessage() {}
 
 func (x *WithdrawQuestionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[32]
+	mi := &file_command_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2376,7 +2614,7 @@ func (x *WithdrawQuestionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawQuestionResponse.ProtoReflect.Descriptor instead.
 func (*WithdrawQuestionResponse) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{32}
+	return file_command_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *WithdrawQuestionResponse) GetSettlement() *Settlement {
@@ -2402,7 +2640,7 @@ type SteerRequest struct {
 
 func (x *SteerRequest) Reset() {
 	*x = SteerRequest{}
-	mi := &file_command_proto_msgTypes[33]
+	mi := &file_command_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2414,7 +2652,7 @@ func (x *SteerRequest) String() string {
 func (*SteerRequest) ProtoMessage() {}
 
 func (x *SteerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[33]
+	mi := &file_command_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2427,7 +2665,7 @@ func (x *SteerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SteerRequest.ProtoReflect.Descriptor instead.
 func (*SteerRequest) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{33}
+	return file_command_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *SteerRequest) GetSession() string {
@@ -2474,7 +2712,7 @@ type SteerResponse struct {
 
 func (x *SteerResponse) Reset() {
 	*x = SteerResponse{}
-	mi := &file_command_proto_msgTypes[34]
+	mi := &file_command_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2486,7 +2724,7 @@ func (x *SteerResponse) String() string {
 func (*SteerResponse) ProtoMessage() {}
 
 func (x *SteerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[34]
+	mi := &file_command_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2499,7 +2737,7 @@ func (x *SteerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SteerResponse.ProtoReflect.Descriptor instead.
 func (*SteerResponse) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{34}
+	return file_command_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SteerResponse) GetMessageId() string {
@@ -2525,7 +2763,7 @@ type ClaimMessagesRequest struct {
 
 func (x *ClaimMessagesRequest) Reset() {
 	*x = ClaimMessagesRequest{}
-	mi := &file_command_proto_msgTypes[35]
+	mi := &file_command_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2537,7 +2775,7 @@ func (x *ClaimMessagesRequest) String() string {
 func (*ClaimMessagesRequest) ProtoMessage() {}
 
 func (x *ClaimMessagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[35]
+	mi := &file_command_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2550,7 +2788,7 @@ func (x *ClaimMessagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimMessagesRequest.ProtoReflect.Descriptor instead.
 func (*ClaimMessagesRequest) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{35}
+	return file_command_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ClaimMessagesRequest) GetSession() string {
@@ -2597,7 +2835,7 @@ type ClaimMessagesResponse struct {
 
 func (x *ClaimMessagesResponse) Reset() {
 	*x = ClaimMessagesResponse{}
-	mi := &file_command_proto_msgTypes[36]
+	mi := &file_command_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2609,7 +2847,7 @@ func (x *ClaimMessagesResponse) String() string {
 func (*ClaimMessagesResponse) ProtoMessage() {}
 
 func (x *ClaimMessagesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[36]
+	mi := &file_command_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2622,7 +2860,7 @@ func (x *ClaimMessagesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimMessagesResponse.ProtoReflect.Descriptor instead.
 func (*ClaimMessagesResponse) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{36}
+	return file_command_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ClaimMessagesResponse) GetMessages() []*InboxMessage {
@@ -2648,7 +2886,7 @@ type AdmitMessagesRequest struct {
 
 func (x *AdmitMessagesRequest) Reset() {
 	*x = AdmitMessagesRequest{}
-	mi := &file_command_proto_msgTypes[37]
+	mi := &file_command_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2660,7 +2898,7 @@ func (x *AdmitMessagesRequest) String() string {
 func (*AdmitMessagesRequest) ProtoMessage() {}
 
 func (x *AdmitMessagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[37]
+	mi := &file_command_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2673,7 +2911,7 @@ func (x *AdmitMessagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmitMessagesRequest.ProtoReflect.Descriptor instead.
 func (*AdmitMessagesRequest) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{37}
+	return file_command_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *AdmitMessagesRequest) GetSession() string {
@@ -2713,7 +2951,7 @@ type AdmitMessagesResponse struct {
 
 func (x *AdmitMessagesResponse) Reset() {
 	*x = AdmitMessagesResponse{}
-	mi := &file_command_proto_msgTypes[38]
+	mi := &file_command_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2725,7 +2963,7 @@ func (x *AdmitMessagesResponse) String() string {
 func (*AdmitMessagesResponse) ProtoMessage() {}
 
 func (x *AdmitMessagesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[38]
+	mi := &file_command_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2738,7 +2976,7 @@ func (x *AdmitMessagesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmitMessagesResponse.ProtoReflect.Descriptor instead.
 func (*AdmitMessagesResponse) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{38}
+	return file_command_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *AdmitMessagesResponse) GetMessages() []*InboxMessage {
@@ -2762,7 +3000,7 @@ type WithdrawMessageRequest struct {
 
 func (x *WithdrawMessageRequest) Reset() {
 	*x = WithdrawMessageRequest{}
-	mi := &file_command_proto_msgTypes[39]
+	mi := &file_command_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2774,7 +3012,7 @@ func (x *WithdrawMessageRequest) String() string {
 func (*WithdrawMessageRequest) ProtoMessage() {}
 
 func (x *WithdrawMessageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[39]
+	mi := &file_command_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2787,7 +3025,7 @@ func (x *WithdrawMessageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawMessageRequest.ProtoReflect.Descriptor instead.
 func (*WithdrawMessageRequest) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{39}
+	return file_command_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *WithdrawMessageRequest) GetSession() string {
@@ -2828,7 +3066,7 @@ type WithdrawMessageResponse struct {
 
 func (x *WithdrawMessageResponse) Reset() {
 	*x = WithdrawMessageResponse{}
-	mi := &file_command_proto_msgTypes[40]
+	mi := &file_command_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2840,7 +3078,7 @@ func (x *WithdrawMessageResponse) String() string {
 func (*WithdrawMessageResponse) ProtoMessage() {}
 
 func (x *WithdrawMessageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[40]
+	mi := &file_command_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2853,7 +3091,7 @@ func (x *WithdrawMessageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawMessageResponse.ProtoReflect.Descriptor instead.
 func (*WithdrawMessageResponse) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{40}
+	return file_command_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *WithdrawMessageResponse) GetReopenedCallId() string {
@@ -2877,7 +3115,7 @@ type AwaitInboxRequest struct {
 
 func (x *AwaitInboxRequest) Reset() {
 	*x = AwaitInboxRequest{}
-	mi := &file_command_proto_msgTypes[41]
+	mi := &file_command_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2889,7 +3127,7 @@ func (x *AwaitInboxRequest) String() string {
 func (*AwaitInboxRequest) ProtoMessage() {}
 
 func (x *AwaitInboxRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[41]
+	mi := &file_command_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2902,7 +3140,7 @@ func (x *AwaitInboxRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitInboxRequest.ProtoReflect.Descriptor instead.
 func (*AwaitInboxRequest) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{41}
+	return file_command_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *AwaitInboxRequest) GetSession() string {
@@ -2938,14 +3176,17 @@ type AwaitInboxResponse struct {
 	// 0: the hold ended with nothing waiting.
 	Queued int32 `protobuf:"varint,1,opt,name=queued,proto3" json:"queued,omitempty"`
 	// With `now`: the messages of next-step, then those of next-turn, marked or not.
-	MessageIds    []string `protobuf:"bytes,2,rep,name=message_ids,json=messageIds,proto3" json:"message_ids,omitempty"`
+	MessageIds []string `protobuf:"bytes,2,rep,name=message_ids,json=messageIds,proto3" json:"message_ids,omitempty"`
+	// With `now`: results that were given in time, to requests that may have been
+	// lost; CollectReplies has them.
+	Undelivered   int32 `protobuf:"varint,3,opt,name=undelivered,proto3" json:"undelivered,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AwaitInboxResponse) Reset() {
 	*x = AwaitInboxResponse{}
-	mi := &file_command_proto_msgTypes[42]
+	mi := &file_command_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2957,7 +3198,7 @@ func (x *AwaitInboxResponse) String() string {
 func (*AwaitInboxResponse) ProtoMessage() {}
 
 func (x *AwaitInboxResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[42]
+	mi := &file_command_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2970,7 +3211,7 @@ func (x *AwaitInboxResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitInboxResponse.ProtoReflect.Descriptor instead.
 func (*AwaitInboxResponse) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{42}
+	return file_command_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *AwaitInboxResponse) GetQueued() int32 {
@@ -2987,6 +3228,377 @@ func (x *AwaitInboxResponse) GetMessageIds() []string {
 	return nil
 }
 
+func (x *AwaitInboxResponse) GetUndelivered() int32 {
+	if x != nil {
+		return x.Undelivered
+	}
+	return 0
+}
+
+// CollectRepliesRequest takes what waits into the history and lists it, for an
+// agent that is handed its messages by a call of its own whose response may be
+// lost. Everything listed is listed again, under the same id, until it is
+// acknowledged. What is listed is recorded in the same append as the admission,
+// before the response is written.
+type CollectRepliesRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	Root    string                 `protobuf:"bytes,2,opt,name=root,proto3" json:"root,omitempty"`
+	// The token of an earlier response: what that one listed has arrived.
+	After string `protobuf:"bytes,3,opt,name=after,proto3" json:"after,omitempty"`
+	// Only the reply to this call, and only if it has come; empty: everything.
+	CallId string `protobuf:"bytes,4,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	// The client's own id of this call, to acknowledge by.
+	Correlation   string `protobuf:"bytes,5,opt,name=correlation,proto3" json:"correlation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CollectRepliesRequest) Reset() {
+	*x = CollectRepliesRequest{}
+	mi := &file_command_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CollectRepliesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CollectRepliesRequest) ProtoMessage() {}
+
+func (x *CollectRepliesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_command_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CollectRepliesRequest.ProtoReflect.Descriptor instead.
+func (*CollectRepliesRequest) Descriptor() ([]byte, []int) {
+	return file_command_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *CollectRepliesRequest) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+func (x *CollectRepliesRequest) GetRoot() string {
+	if x != nil {
+		return x.Root
+	}
+	return ""
+}
+
+func (x *CollectRepliesRequest) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+func (x *CollectRepliesRequest) GetCallId() string {
+	if x != nil {
+		return x.CallId
+	}
+	return ""
+}
+
+func (x *CollectRepliesRequest) GetCorrelation() string {
+	if x != nil {
+		return x.Correlation
+	}
+	return ""
+}
+
+type CollectRepliesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// New ones first, then those listed before and not acknowledged, oldest first.
+	Replies []*CollectedReply `protobuf:"bytes,1,rep,name=replies,proto3" json:"replies,omitempty"`
+	// Acknowledges this list; empty when it is.
+	Token string `protobuf:"bytes,2,opt,name=token,proto3" json:"token,omitempty"`
+	// Older unacknowledged ones that this response has no room for.
+	More int32 `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
+	// With call_id: where that question stands: open, continued, replied, settled or unknown.
+	State         string `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CollectRepliesResponse) Reset() {
+	*x = CollectRepliesResponse{}
+	mi := &file_command_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CollectRepliesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CollectRepliesResponse) ProtoMessage() {}
+
+func (x *CollectRepliesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_command_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CollectRepliesResponse.ProtoReflect.Descriptor instead.
+func (*CollectRepliesResponse) Descriptor() ([]byte, []int) {
+	return file_command_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *CollectRepliesResponse) GetReplies() []*CollectedReply {
+	if x != nil {
+		return x.Replies
+	}
+	return nil
+}
+
+func (x *CollectRepliesResponse) GetToken() string {
+	if x != nil {
+		return x.Token
+	}
+	return ""
+}
+
+func (x *CollectRepliesResponse) GetMore() int32 {
+	if x != nil {
+		return x.More
+	}
+	return 0
+}
+
+func (x *CollectRepliesResponse) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+// CollectedReply is one thing the model is to read.
+type CollectedReply struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The message's id in the log. It never changes, so that a reply seen twice
+	// is acted on once.
+	MessageId string `protobuf:"bytes,1,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
+	// reply: a late answer; result: an answer given in time to a request that may
+	// have been lost; message: what somebody else said.
+	Kind   string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	CallId string `protobuf:"bytes,3,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	// What the model reads: of replies and results, the questions with their answers.
+	Text       string `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`
+	AnsweredMs int64  `protobuf:"varint,5,opt,name=answered_ms,json=answeredMs,proto3" json:"answered_ms,omitempty"`
+	// How often it has been listed, this time included.
+	Delivery int32 `protobuf:"varint,6,opt,name=delivery,proto3" json:"delivery,omitempty"`
+	// The model may have seen it before.
+	Redelivered   bool `protobuf:"varint,7,opt,name=redelivered,proto3" json:"redelivered,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CollectedReply) Reset() {
+	*x = CollectedReply{}
+	mi := &file_command_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CollectedReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CollectedReply) ProtoMessage() {}
+
+func (x *CollectedReply) ProtoReflect() protoreflect.Message {
+	mi := &file_command_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CollectedReply.ProtoReflect.Descriptor instead.
+func (*CollectedReply) Descriptor() ([]byte, []int) {
+	return file_command_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *CollectedReply) GetMessageId() string {
+	if x != nil {
+		return x.MessageId
+	}
+	return ""
+}
+
+func (x *CollectedReply) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *CollectedReply) GetCallId() string {
+	if x != nil {
+		return x.CallId
+	}
+	return ""
+}
+
+func (x *CollectedReply) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *CollectedReply) GetAnsweredMs() int64 {
+	if x != nil {
+		return x.AnsweredMs
+	}
+	return 0
+}
+
+func (x *CollectedReply) GetDelivery() int32 {
+	if x != nil {
+		return x.Delivery
+	}
+	return 0
+}
+
+func (x *CollectedReply) GetRedelivered() bool {
+	if x != nil {
+		return x.Redelivered
+	}
+	return false
+}
+
+// AcknowledgeRequest: the agent's side has what was given to it. One of
+// call_id (the result of that call was written to its client) and correlation
+// (the client says that the call it names so has returned). Idempotent.
+type AcknowledgeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	CallId        string                 `protobuf:"bytes,2,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	Correlation   string                 `protobuf:"bytes,3,opt,name=correlation,proto3" json:"correlation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AcknowledgeRequest) Reset() {
+	*x = AcknowledgeRequest{}
+	mi := &file_command_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AcknowledgeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AcknowledgeRequest) ProtoMessage() {}
+
+func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_command_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AcknowledgeRequest.ProtoReflect.Descriptor instead.
+func (*AcknowledgeRequest) Descriptor() ([]byte, []int) {
+	return file_command_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *AcknowledgeRequest) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+func (x *AcknowledgeRequest) GetCallId() string {
+	if x != nil {
+		return x.CallId
+	}
+	return ""
+}
+
+func (x *AcknowledgeRequest) GetCorrelation() string {
+	if x != nil {
+		return x.Correlation
+	}
+	return ""
+}
+
+type AcknowledgeResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether anything was unacknowledged under that name.
+	Known         bool `protobuf:"varint,1,opt,name=known,proto3" json:"known,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AcknowledgeResponse) Reset() {
+	*x = AcknowledgeResponse{}
+	mi := &file_command_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AcknowledgeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AcknowledgeResponse) ProtoMessage() {}
+
+func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_command_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AcknowledgeResponse.ProtoReflect.Descriptor instead.
+func (*AcknowledgeResponse) Descriptor() ([]byte, []int) {
+	return file_command_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *AcknowledgeResponse) GetKnown() bool {
+	if x != nil {
+		return x.Known
+	}
+	return false
+}
+
 // The claim's side of a wait. A claim speaks to its session's address.
 type ClaimOpen struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2998,7 +3610,7 @@ type ClaimOpen struct {
 
 func (x *ClaimOpen) Reset() {
 	*x = ClaimOpen{}
-	mi := &file_command_proto_msgTypes[43]
+	mi := &file_command_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3010,7 +3622,7 @@ func (x *ClaimOpen) String() string {
 func (*ClaimOpen) ProtoMessage() {}
 
 func (x *ClaimOpen) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[43]
+	mi := &file_command_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3023,7 +3635,7 @@ func (x *ClaimOpen) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimOpen.ProtoReflect.Descriptor instead.
 func (*ClaimOpen) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{43}
+	return file_command_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ClaimOpen) GetSession() string {
@@ -3052,7 +3664,7 @@ type ClaimFrame struct {
 
 func (x *ClaimFrame) Reset() {
 	*x = ClaimFrame{}
-	mi := &file_command_proto_msgTypes[44]
+	mi := &file_command_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3064,7 +3676,7 @@ func (x *ClaimFrame) String() string {
 func (*ClaimFrame) ProtoMessage() {}
 
 func (x *ClaimFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[44]
+	mi := &file_command_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3077,7 +3689,7 @@ func (x *ClaimFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimFrame.ProtoReflect.Descriptor instead.
 func (*ClaimFrame) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{44}
+	return file_command_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ClaimFrame) GetRemainingMs() int64 {
@@ -3106,7 +3718,7 @@ type ClaimEnd struct {
 
 func (x *ClaimEnd) Reset() {
 	*x = ClaimEnd{}
-	mi := &file_command_proto_msgTypes[45]
+	mi := &file_command_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3118,7 +3730,7 @@ func (x *ClaimEnd) String() string {
 func (*ClaimEnd) ProtoMessage() {}
 
 func (x *ClaimEnd) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[45]
+	mi := &file_command_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3131,7 +3743,7 @@ func (x *ClaimEnd) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimEnd.ProtoReflect.Descriptor instead.
 func (*ClaimEnd) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{45}
+	return file_command_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ClaimEnd) GetReason() string {
@@ -3160,7 +3772,7 @@ type ClaimRelease struct {
 
 func (x *ClaimRelease) Reset() {
 	*x = ClaimRelease{}
-	mi := &file_command_proto_msgTypes[46]
+	mi := &file_command_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3172,7 +3784,7 @@ func (x *ClaimRelease) String() string {
 func (*ClaimRelease) ProtoMessage() {}
 
 func (x *ClaimRelease) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[46]
+	mi := &file_command_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3185,7 +3797,7 @@ func (x *ClaimRelease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClaimRelease.ProtoReflect.Descriptor instead.
 func (*ClaimRelease) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{46}
+	return file_command_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ClaimRelease) GetSession() string {
@@ -3218,7 +3830,7 @@ type Wake struct {
 
 func (x *Wake) Reset() {
 	*x = Wake{}
-	mi := &file_command_proto_msgTypes[47]
+	mi := &file_command_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3230,7 +3842,7 @@ func (x *Wake) String() string {
 func (*Wake) ProtoMessage() {}
 
 func (x *Wake) ProtoReflect() protoreflect.Message {
-	mi := &file_command_proto_msgTypes[47]
+	mi := &file_command_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3243,7 +3855,7 @@ func (x *Wake) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wake.ProtoReflect.Descriptor instead.
 func (*Wake) Descriptor() ([]byte, []int) {
-	return file_command_proto_rawDescGZIP(), []int{47}
+	return file_command_proto_rawDescGZIP(), []int{55}
 }
 
 var File_command_proto protoreflect.FileDescriptor
@@ -3335,7 +3947,7 @@ const file_command_proto_rawDesc = "" +
 	"\x04turn\x18\x03 \x01(\x03R\x04turn\x12\x18\n" +
 	"\aaborted\x18\x04 \x01(\bR\aaborted\x12\x16\n" +
 	"\x06reason\x18\x05 \x01(\tR\x06reason\"\x11\n" +
-	"\x0fEndTurnResponse\"\xd6\x03\n" +
+	"\x0fEndTurnResponse\"\xf2\x04\n" +
 	"\n" +
 	"AskRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
@@ -3352,7 +3964,13 @@ const file_command_proto_rawDesc = "" +
 	"\x04mode\x18\v \x01(\x0e2\x0f.parley.v1.ModeR\x04mode\x12\x17\n" +
 	"\ahold_ms\x18\f \x01(\x03R\x06holdMs\x12\x16\n" +
 	"\x06resume\x18\r \x01(\bR\x06resume\x12)\n" +
-	"\x10answerer_present\x18\x0e \x01(\bR\x0fanswererPresentB\x12\n" +
+	"\x10answerer_present\x18\x0e \x01(\bR\x0fanswererPresent\x12\x1e\n" +
+	"\vwait_max_ms\x18\x0f \x01(\x03R\twaitMaxMs\x12\x18\n" +
+	"\areceipt\x18\x10 \x01(\bR\areceipt\x12\x12\n" +
+	"\x04join\x18\x11 \x01(\bR\x04join\x12\x12\n" +
+	"\x04live\x18\x12 \x03(\tR\x04live\x12 \n" +
+	"\vcorrelation\x18\x13 \x01(\tR\vcorrelation\x12\x16\n" +
+	"\x06client\x18\x14 \x01(\tR\x06clientB\x12\n" +
 	"\x10_timeout_seconds\"7\n" +
 	"\bAnswered\x12+\n" +
 	"\aanswers\x18\x01 \x03(\v2\x11.parley.v1.AnswerR\aanswers\"#\n" +
@@ -3361,15 +3979,27 @@ const file_command_proto_rawDesc = "" +
 	"\aWaiting\x12\x1f\n" +
 	"\vdeadline_ms\x18\x01 \x01(\x03R\n" +
 	"deadlineMs\x12!\n" +
-	"\fremaining_ms\x18\x02 \x01(\x03R\vremainingMs\"\xf6\x01\n" +
+	"\fremaining_ms\x18\x02 \x01(\x03R\vremainingMs\"\xc4\x02\n" +
 	"\vAskResponse\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x17\n" +
 	"\acall_id\x18\x02 \x01(\tR\x06callId\x121\n" +
 	"\banswered\x18\x03 \x01(\v2\x13.parley.v1.AnsweredH\x00R\banswered\x12.\n" +
 	"\apending\x18\x04 \x01(\v2\x12.parley.v1.PendingH\x00R\apending\x12.\n" +
-	"\awaiting\x18\x05 \x01(\v2\x12.parley.v1.WaitingH\x00R\awaiting\x12\x16\n" +
-	"\x06result\x18\x06 \x01(\tR\x06resultB\t\n" +
-	"\aoutcome\"_\n" +
+	"\awaiting\x18\x05 \x01(\v2\x12.parley.v1.WaitingH\x00R\awaiting\x124\n" +
+	"\tcontinued\x18\b \x01(\v2\x14.parley.v1.ContinuedH\x00R\tcontinued\x12\x16\n" +
+	"\x06result\x18\x06 \x01(\tR\x06result\x12\x16\n" +
+	"\x06joined\x18\a \x01(\tR\x06joinedB\t\n" +
+	"\aoutcome\"\v\n" +
+	"\tContinued\"{\n" +
+	"\x14EndForegroundRequest\x12\x18\n" +
+	"\asession\x18\x01 \x01(\tR\asession\x12\x17\n" +
+	"\acall_id\x18\x02 \x01(\tR\x06callId\x12\x18\n" +
+	"\aattempt\x18\x03 \x01(\tR\aattempt\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"N\n" +
+	"\x15EndForegroundResponse\x125\n" +
+	"\n" +
+	"settlement\x18\x01 \x01(\v2\x15.parley.v1.SettlementR\n" +
+	"settlement\"_\n" +
 	"\x10AskDetachRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x17\n" +
 	"\acall_id\x18\x02 \x01(\tR\x06callId\x12\x18\n" +
@@ -3459,11 +4089,39 @@ const file_command_proto_rawDesc = "" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
 	"\x04root\x18\x02 \x01(\tR\x04root\x12\x17\n" +
 	"\ahold_ms\x18\x03 \x01(\x03R\x06holdMs\x12\x10\n" +
-	"\x03now\x18\x04 \x01(\bR\x03now\"M\n" +
+	"\x03now\x18\x04 \x01(\bR\x03now\"o\n" +
 	"\x12AwaitInboxResponse\x12\x16\n" +
 	"\x06queued\x18\x01 \x01(\x05R\x06queued\x12\x1f\n" +
 	"\vmessage_ids\x18\x02 \x03(\tR\n" +
-	"messageIds\">\n" +
+	"messageIds\x12 \n" +
+	"\vundelivered\x18\x03 \x01(\x05R\vundelivered\"\x96\x01\n" +
+	"\x15CollectRepliesRequest\x12\x18\n" +
+	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
+	"\x04root\x18\x02 \x01(\tR\x04root\x12\x14\n" +
+	"\x05after\x18\x03 \x01(\tR\x05after\x12\x17\n" +
+	"\acall_id\x18\x04 \x01(\tR\x06callId\x12 \n" +
+	"\vcorrelation\x18\x05 \x01(\tR\vcorrelation\"\x8d\x01\n" +
+	"\x16CollectRepliesResponse\x123\n" +
+	"\areplies\x18\x01 \x03(\v2\x19.parley.v1.CollectedReplyR\areplies\x12\x14\n" +
+	"\x05token\x18\x02 \x01(\tR\x05token\x12\x12\n" +
+	"\x04more\x18\x03 \x01(\x05R\x04more\x12\x14\n" +
+	"\x05state\x18\x04 \x01(\tR\x05state\"\xcf\x01\n" +
+	"\x0eCollectedReply\x12\x1d\n" +
+	"\n" +
+	"message_id\x18\x01 \x01(\tR\tmessageId\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x17\n" +
+	"\acall_id\x18\x03 \x01(\tR\x06callId\x12\x12\n" +
+	"\x04text\x18\x04 \x01(\tR\x04text\x12\x1f\n" +
+	"\vanswered_ms\x18\x05 \x01(\x03R\n" +
+	"answeredMs\x12\x1a\n" +
+	"\bdelivery\x18\x06 \x01(\x05R\bdelivery\x12 \n" +
+	"\vredelivered\x18\a \x01(\bR\vredelivered\"i\n" +
+	"\x12AcknowledgeRequest\x12\x18\n" +
+	"\asession\x18\x01 \x01(\tR\asession\x12\x17\n" +
+	"\acall_id\x18\x02 \x01(\tR\x06callId\x12 \n" +
+	"\vcorrelation\x18\x03 \x01(\tR\vcorrelation\"+\n" +
+	"\x13AcknowledgeResponse\x12\x14\n" +
+	"\x05known\x18\x01 \x01(\bR\x05known\">\n" +
 	"\tClaimOpen\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x17\n" +
 	"\acall_id\x18\x02 \x01(\tR\x06callId\"E\n" +
@@ -3502,7 +4160,7 @@ func file_command_proto_rawDescGZIP() []byte {
 }
 
 var file_command_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_command_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
+var file_command_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
 var file_command_proto_goTypes = []any{
 	(Mode)(0),                        // 0: parley.v1.Mode
 	(OnExpired)(0),                   // 1: parley.v1.OnExpired
@@ -3528,32 +4186,40 @@ var file_command_proto_goTypes = []any{
 	(*Pending)(nil),                  // 21: parley.v1.Pending
 	(*Waiting)(nil),                  // 22: parley.v1.Waiting
 	(*AskResponse)(nil),              // 23: parley.v1.AskResponse
-	(*AskDetachRequest)(nil),         // 24: parley.v1.AskDetachRequest
-	(*SubmitRequest)(nil),            // 25: parley.v1.SubmitRequest
-	(*SubmitResponse)(nil),           // 26: parley.v1.SubmitResponse
-	(*ExpireRequest)(nil),            // 27: parley.v1.ExpireRequest
-	(*ExpireResponse)(nil),           // 28: parley.v1.ExpireResponse
-	(*DelegateRequest)(nil),          // 29: parley.v1.DelegateRequest
-	(*DelegateResponse)(nil),         // 30: parley.v1.DelegateResponse
-	(*DismissRequest)(nil),           // 31: parley.v1.DismissRequest
-	(*DismissResponse)(nil),          // 32: parley.v1.DismissResponse
-	(*WithdrawQuestionRequest)(nil),  // 33: parley.v1.WithdrawQuestionRequest
-	(*WithdrawQuestionResponse)(nil), // 34: parley.v1.WithdrawQuestionResponse
-	(*SteerRequest)(nil),             // 35: parley.v1.SteerRequest
-	(*SteerResponse)(nil),            // 36: parley.v1.SteerResponse
-	(*ClaimMessagesRequest)(nil),     // 37: parley.v1.ClaimMessagesRequest
-	(*ClaimMessagesResponse)(nil),    // 38: parley.v1.ClaimMessagesResponse
-	(*AdmitMessagesRequest)(nil),     // 39: parley.v1.AdmitMessagesRequest
-	(*AdmitMessagesResponse)(nil),    // 40: parley.v1.AdmitMessagesResponse
-	(*WithdrawMessageRequest)(nil),   // 41: parley.v1.WithdrawMessageRequest
-	(*WithdrawMessageResponse)(nil),  // 42: parley.v1.WithdrawMessageResponse
-	(*AwaitInboxRequest)(nil),        // 43: parley.v1.AwaitInboxRequest
-	(*AwaitInboxResponse)(nil),       // 44: parley.v1.AwaitInboxResponse
-	(*ClaimOpen)(nil),                // 45: parley.v1.ClaimOpen
-	(*ClaimFrame)(nil),               // 46: parley.v1.ClaimFrame
-	(*ClaimEnd)(nil),                 // 47: parley.v1.ClaimEnd
-	(*ClaimRelease)(nil),             // 48: parley.v1.ClaimRelease
-	(*Wake)(nil),                     // 49: parley.v1.Wake
+	(*Continued)(nil),                // 24: parley.v1.Continued
+	(*EndForegroundRequest)(nil),     // 25: parley.v1.EndForegroundRequest
+	(*EndForegroundResponse)(nil),    // 26: parley.v1.EndForegroundResponse
+	(*AskDetachRequest)(nil),         // 27: parley.v1.AskDetachRequest
+	(*SubmitRequest)(nil),            // 28: parley.v1.SubmitRequest
+	(*SubmitResponse)(nil),           // 29: parley.v1.SubmitResponse
+	(*ExpireRequest)(nil),            // 30: parley.v1.ExpireRequest
+	(*ExpireResponse)(nil),           // 31: parley.v1.ExpireResponse
+	(*DelegateRequest)(nil),          // 32: parley.v1.DelegateRequest
+	(*DelegateResponse)(nil),         // 33: parley.v1.DelegateResponse
+	(*DismissRequest)(nil),           // 34: parley.v1.DismissRequest
+	(*DismissResponse)(nil),          // 35: parley.v1.DismissResponse
+	(*WithdrawQuestionRequest)(nil),  // 36: parley.v1.WithdrawQuestionRequest
+	(*WithdrawQuestionResponse)(nil), // 37: parley.v1.WithdrawQuestionResponse
+	(*SteerRequest)(nil),             // 38: parley.v1.SteerRequest
+	(*SteerResponse)(nil),            // 39: parley.v1.SteerResponse
+	(*ClaimMessagesRequest)(nil),     // 40: parley.v1.ClaimMessagesRequest
+	(*ClaimMessagesResponse)(nil),    // 41: parley.v1.ClaimMessagesResponse
+	(*AdmitMessagesRequest)(nil),     // 42: parley.v1.AdmitMessagesRequest
+	(*AdmitMessagesResponse)(nil),    // 43: parley.v1.AdmitMessagesResponse
+	(*WithdrawMessageRequest)(nil),   // 44: parley.v1.WithdrawMessageRequest
+	(*WithdrawMessageResponse)(nil),  // 45: parley.v1.WithdrawMessageResponse
+	(*AwaitInboxRequest)(nil),        // 46: parley.v1.AwaitInboxRequest
+	(*AwaitInboxResponse)(nil),       // 47: parley.v1.AwaitInboxResponse
+	(*CollectRepliesRequest)(nil),    // 48: parley.v1.CollectRepliesRequest
+	(*CollectRepliesResponse)(nil),   // 49: parley.v1.CollectRepliesResponse
+	(*CollectedReply)(nil),           // 50: parley.v1.CollectedReply
+	(*AcknowledgeRequest)(nil),       // 51: parley.v1.AcknowledgeRequest
+	(*AcknowledgeResponse)(nil),      // 52: parley.v1.AcknowledgeResponse
+	(*ClaimOpen)(nil),                // 53: parley.v1.ClaimOpen
+	(*ClaimFrame)(nil),               // 54: parley.v1.ClaimFrame
+	(*ClaimEnd)(nil),                 // 55: parley.v1.ClaimEnd
+	(*ClaimRelease)(nil),             // 56: parley.v1.ClaimRelease
+	(*Wake)(nil),                     // 57: parley.v1.Wake
 }
 var file_command_proto_depIdxs = []int32{
 	2,  // 0: parley.v1.Question.options:type_name -> parley.v1.Option
@@ -3566,17 +4232,20 @@ var file_command_proto_depIdxs = []int32{
 	20, // 7: parley.v1.AskResponse.answered:type_name -> parley.v1.Answered
 	21, // 8: parley.v1.AskResponse.pending:type_name -> parley.v1.Pending
 	22, // 9: parley.v1.AskResponse.waiting:type_name -> parley.v1.Waiting
-	5,  // 10: parley.v1.SubmitRequest.answers:type_name -> parley.v1.Answer
-	1,  // 11: parley.v1.SubmitRequest.on_expired:type_name -> parley.v1.OnExpired
-	6,  // 12: parley.v1.SubmitResponse.settlement:type_name -> parley.v1.Settlement
-	6,  // 13: parley.v1.WithdrawQuestionResponse.settlement:type_name -> parley.v1.Settlement
-	12, // 14: parley.v1.ClaimMessagesResponse.messages:type_name -> parley.v1.InboxMessage
-	12, // 15: parley.v1.AdmitMessagesResponse.messages:type_name -> parley.v1.InboxMessage
-	16, // [16:16] is the sub-list for method output_type
-	16, // [16:16] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	24, // 10: parley.v1.AskResponse.continued:type_name -> parley.v1.Continued
+	6,  // 11: parley.v1.EndForegroundResponse.settlement:type_name -> parley.v1.Settlement
+	5,  // 12: parley.v1.SubmitRequest.answers:type_name -> parley.v1.Answer
+	1,  // 13: parley.v1.SubmitRequest.on_expired:type_name -> parley.v1.OnExpired
+	6,  // 14: parley.v1.SubmitResponse.settlement:type_name -> parley.v1.Settlement
+	6,  // 15: parley.v1.WithdrawQuestionResponse.settlement:type_name -> parley.v1.Settlement
+	12, // 16: parley.v1.ClaimMessagesResponse.messages:type_name -> parley.v1.InboxMessage
+	12, // 17: parley.v1.AdmitMessagesResponse.messages:type_name -> parley.v1.InboxMessage
+	50, // 18: parley.v1.CollectRepliesResponse.replies:type_name -> parley.v1.CollectedReply
+	19, // [19:19] is the sub-list for method output_type
+	19, // [19:19] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_command_proto_init() }
@@ -3591,6 +4260,7 @@ func file_command_proto_init() {
 		(*AskResponse_Answered)(nil),
 		(*AskResponse_Pending)(nil),
 		(*AskResponse_Waiting)(nil),
+		(*AskResponse_Continued)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -3598,7 +4268,7 @@ func file_command_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_command_proto_rawDesc), len(file_command_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   48,
+			NumMessages:   56,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

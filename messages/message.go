@@ -29,6 +29,7 @@ func (*EndStepRequest) parley()           {}
 func (*EndTurnRequest) parley()           {}
 func (*AskRequest) parley()               {}
 func (*AskDetachRequest) parley()         {}
+func (*EndForegroundRequest) parley()     {}
 func (*SubmitRequest) parley()            {}
 func (*ExpireRequest) parley()            {}
 func (*DelegateRequest) parley()          {}
@@ -39,6 +40,8 @@ func (*ClaimMessagesRequest) parley()     {}
 func (*AdmitMessagesRequest) parley()     {}
 func (*WithdrawMessageRequest) parley()   {}
 func (*AwaitInboxRequest) parley()        {}
+func (*CollectRepliesRequest) parley()    {}
+func (*AcknowledgeRequest) parley()       {}
 func (*ClaimOpen) parley()                {}
 func (*ClaimRelease) parley()             {}
 func (*AttachRequest) command()           {}
@@ -48,6 +51,7 @@ func (*EndStepRequest) command()          {}
 func (*EndTurnRequest) command()          {}
 func (*AskRequest) command()              {}
 func (*AskDetachRequest) command()        {}
+func (*EndForegroundRequest) command()    {}
 func (*SubmitRequest) command()           {}
 func (*ExpireRequest) command()           {}
 func (*DelegateRequest) command()         {}
@@ -58,6 +62,8 @@ func (*ClaimMessagesRequest) command()    {}
 func (*AdmitMessagesRequest) command()    {}
 func (*WithdrawMessageRequest) command()  {}
 func (*AwaitInboxRequest) command()       {}
+func (*CollectRepliesRequest) command()   {}
+func (*AcknowledgeRequest) command()      {}
 func (*ClaimOpen) command()               {}
 func (*ClaimRelease) command()            {}
 
@@ -71,6 +77,7 @@ func (*BeginStepResponse) parley()        {}
 func (*EndStepResponse) parley()          {}
 func (*EndTurnResponse) parley()          {}
 func (*AskResponse) parley()              {}
+func (*EndForegroundResponse) parley()    {}
 func (*SubmitResponse) parley()           {}
 func (*ExpireResponse) parley()           {}
 func (*DelegateResponse) parley()         {}
@@ -81,6 +88,8 @@ func (*ClaimMessagesResponse) parley()    {}
 func (*AdmitMessagesResponse) parley()    {}
 func (*WithdrawMessageResponse) parley()  {}
 func (*AwaitInboxResponse) parley()       {}
+func (*CollectRepliesResponse) parley()   {}
+func (*AcknowledgeResponse) parley()      {}
 func (*Refusal) reply()                   {}
 func (*AttachResponse) reply()            {}
 func (*BeginTurnResponse) reply()         {}
@@ -88,6 +97,7 @@ func (*BeginStepResponse) reply()         {}
 func (*EndStepResponse) reply()           {}
 func (*EndTurnResponse) reply()           {}
 func (*AskResponse) reply()               {}
+func (*EndForegroundResponse) reply()     {}
 func (*SubmitResponse) reply()            {}
 func (*ExpireResponse) reply()            {}
 func (*DelegateResponse) reply()          {}
@@ -98,3 +108,5 @@ func (*ClaimMessagesResponse) reply()     {}
 func (*AdmitMessagesResponse) reply()     {}
 func (*WithdrawMessageResponse) reply()   {}
 func (*AwaitInboxResponse) reply()        {}
+func (*CollectRepliesResponse) reply()    {}
+func (*AcknowledgeResponse) reply()       {}

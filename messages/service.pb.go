@@ -383,6 +383,105 @@ func (x *ReadLogRequest) GetLimit() int32 {
 	return 0
 }
 
+// ImportSessionRequest is one piece of a log in the public format: the header
+// line, then one event a line. A session is imported whole or not at all.
+type ImportSessionRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// First piece only: the name the session gets; empty: the header's own id.
+	Session       string `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	Data          []byte `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportSessionRequest) Reset() {
+	*x = ImportSessionRequest{}
+	mi := &file_service_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportSessionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportSessionRequest) ProtoMessage() {}
+
+func (x *ImportSessionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_service_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportSessionRequest.ProtoReflect.Descriptor instead.
+func (*ImportSessionRequest) Descriptor() ([]byte, []int) {
+	return file_service_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ImportSessionRequest) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+func (x *ImportSessionRequest) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+type ImportSessionResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Session       *SessionRow            `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportSessionResponse) Reset() {
+	*x = ImportSessionResponse{}
+	mi := &file_service_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportSessionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportSessionResponse) ProtoMessage() {}
+
+func (x *ImportSessionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_service_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportSessionResponse.ProtoReflect.Descriptor instead.
+func (*ImportSessionResponse) Descriptor() ([]byte, []int) {
+	return file_service_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ImportSessionResponse) GetSession() *SessionRow {
+	if x != nil {
+		return x.Session
+	}
+	return nil
+}
+
 type ReadLogResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The header line, always.
@@ -397,7 +496,7 @@ type ReadLogResponse struct {
 
 func (x *ReadLogResponse) Reset() {
 	*x = ReadLogResponse{}
-	mi := &file_service_proto_msgTypes[6]
+	mi := &file_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -409,7 +508,7 @@ func (x *ReadLogResponse) String() string {
 func (*ReadLogResponse) ProtoMessage() {}
 
 func (x *ReadLogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[6]
+	mi := &file_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -422,7 +521,7 @@ func (x *ReadLogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadLogResponse.ProtoReflect.Descriptor instead.
 func (*ReadLogResponse) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{6}
+	return file_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ReadLogResponse) GetHeader() string {
@@ -476,7 +575,7 @@ type QuestionRow struct {
 
 func (x *QuestionRow) Reset() {
 	*x = QuestionRow{}
-	mi := &file_service_proto_msgTypes[7]
+	mi := &file_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -488,7 +587,7 @@ func (x *QuestionRow) String() string {
 func (*QuestionRow) ProtoMessage() {}
 
 func (x *QuestionRow) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[7]
+	mi := &file_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -501,7 +600,7 @@ func (x *QuestionRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuestionRow.ProtoReflect.Descriptor instead.
 func (*QuestionRow) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{7}
+	return file_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *QuestionRow) GetCallSeq() int64 {
@@ -609,7 +708,7 @@ type ListQuestionsRequest struct {
 
 func (x *ListQuestionsRequest) Reset() {
 	*x = ListQuestionsRequest{}
-	mi := &file_service_proto_msgTypes[8]
+	mi := &file_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -621,7 +720,7 @@ func (x *ListQuestionsRequest) String() string {
 func (*ListQuestionsRequest) ProtoMessage() {}
 
 func (x *ListQuestionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[8]
+	mi := &file_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -634,7 +733,7 @@ func (x *ListQuestionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuestionsRequest.ProtoReflect.Descriptor instead.
 func (*ListQuestionsRequest) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{8}
+	return file_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListQuestionsRequest) GetSession() string {
@@ -677,7 +776,7 @@ type ListQuestionsResponse struct {
 
 func (x *ListQuestionsResponse) Reset() {
 	*x = ListQuestionsResponse{}
-	mi := &file_service_proto_msgTypes[9]
+	mi := &file_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -689,7 +788,7 @@ func (x *ListQuestionsResponse) String() string {
 func (*ListQuestionsResponse) ProtoMessage() {}
 
 func (x *ListQuestionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[9]
+	mi := &file_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -702,7 +801,7 @@ func (x *ListQuestionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuestionsResponse.ProtoReflect.Descriptor instead.
 func (*ListQuestionsResponse) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{9}
+	return file_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListQuestionsResponse) GetQuestions() []*QuestionRow {
@@ -736,7 +835,7 @@ type GetQuestionRequest struct {
 
 func (x *GetQuestionRequest) Reset() {
 	*x = GetQuestionRequest{}
-	mi := &file_service_proto_msgTypes[10]
+	mi := &file_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -748,7 +847,7 @@ func (x *GetQuestionRequest) String() string {
 func (*GetQuestionRequest) ProtoMessage() {}
 
 func (x *GetQuestionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[10]
+	mi := &file_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -761,7 +860,7 @@ func (x *GetQuestionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQuestionRequest.ProtoReflect.Descriptor instead.
 func (*GetQuestionRequest) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{10}
+	return file_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GetQuestionRequest) GetSession() string {
@@ -787,7 +886,7 @@ type GetQuestionResponse struct {
 
 func (x *GetQuestionResponse) Reset() {
 	*x = GetQuestionResponse{}
-	mi := &file_service_proto_msgTypes[11]
+	mi := &file_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -799,7 +898,7 @@ func (x *GetQuestionResponse) String() string {
 func (*GetQuestionResponse) ProtoMessage() {}
 
 func (x *GetQuestionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[11]
+	mi := &file_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -812,7 +911,7 @@ func (x *GetQuestionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQuestionResponse.ProtoReflect.Descriptor instead.
 func (*GetQuestionResponse) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{11}
+	return file_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GetQuestionResponse) GetQuestion() *QuestionRow {
@@ -837,7 +936,7 @@ type WatchQuestionsRequest struct {
 
 func (x *WatchQuestionsRequest) Reset() {
 	*x = WatchQuestionsRequest{}
-	mi := &file_service_proto_msgTypes[12]
+	mi := &file_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -849,7 +948,7 @@ func (x *WatchQuestionsRequest) String() string {
 func (*WatchQuestionsRequest) ProtoMessage() {}
 
 func (x *WatchQuestionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[12]
+	mi := &file_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -862,7 +961,7 @@ func (x *WatchQuestionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchQuestionsRequest.ProtoReflect.Descriptor instead.
 func (*WatchQuestionsRequest) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{12}
+	return file_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *WatchQuestionsRequest) GetSession() string {
@@ -903,7 +1002,7 @@ type WatchQuestionsResponse struct {
 
 func (x *WatchQuestionsResponse) Reset() {
 	*x = WatchQuestionsResponse{}
-	mi := &file_service_proto_msgTypes[13]
+	mi := &file_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -915,7 +1014,7 @@ func (x *WatchQuestionsResponse) String() string {
 func (*WatchQuestionsResponse) ProtoMessage() {}
 
 func (x *WatchQuestionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[13]
+	mi := &file_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -928,7 +1027,7 @@ func (x *WatchQuestionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchQuestionsResponse.ProtoReflect.Descriptor instead.
 func (*WatchQuestionsResponse) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{13}
+	return file_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *WatchQuestionsResponse) GetQuestion() *QuestionRow {
@@ -974,7 +1073,7 @@ type AttachWaitRequest struct {
 
 func (x *AttachWaitRequest) Reset() {
 	*x = AttachWaitRequest{}
-	mi := &file_service_proto_msgTypes[14]
+	mi := &file_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -986,7 +1085,7 @@ func (x *AttachWaitRequest) String() string {
 func (*AttachWaitRequest) ProtoMessage() {}
 
 func (x *AttachWaitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[14]
+	mi := &file_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -999,7 +1098,7 @@ func (x *AttachWaitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachWaitRequest.ProtoReflect.Descriptor instead.
 func (*AttachWaitRequest) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{14}
+	return file_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *AttachWaitRequest) GetSession() string {
@@ -1035,7 +1134,7 @@ type AttachWaitResponse struct {
 
 func (x *AttachWaitResponse) Reset() {
 	*x = AttachWaitResponse{}
-	mi := &file_service_proto_msgTypes[15]
+	mi := &file_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1047,7 +1146,7 @@ func (x *AttachWaitResponse) String() string {
 func (*AttachWaitResponse) ProtoMessage() {}
 
 func (x *AttachWaitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[15]
+	mi := &file_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1060,7 +1159,7 @@ func (x *AttachWaitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachWaitResponse.ProtoReflect.Descriptor instead.
 func (*AttachWaitResponse) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{15}
+	return file_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *AttachWaitResponse) GetClaim() string {
@@ -1098,7 +1197,7 @@ type ReleaseWaitRequest struct {
 
 func (x *ReleaseWaitRequest) Reset() {
 	*x = ReleaseWaitRequest{}
-	mi := &file_service_proto_msgTypes[16]
+	mi := &file_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1110,7 +1209,7 @@ func (x *ReleaseWaitRequest) String() string {
 func (*ReleaseWaitRequest) ProtoMessage() {}
 
 func (x *ReleaseWaitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[16]
+	mi := &file_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1123,7 +1222,7 @@ func (x *ReleaseWaitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseWaitRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseWaitRequest) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{16}
+	return file_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ReleaseWaitRequest) GetSession() string {
@@ -1155,7 +1254,7 @@ type ReleaseWaitResponse struct {
 
 func (x *ReleaseWaitResponse) Reset() {
 	*x = ReleaseWaitResponse{}
-	mi := &file_service_proto_msgTypes[17]
+	mi := &file_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1167,7 +1266,7 @@ func (x *ReleaseWaitResponse) String() string {
 func (*ReleaseWaitResponse) ProtoMessage() {}
 
 func (x *ReleaseWaitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[17]
+	mi := &file_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1180,7 +1279,7 @@ func (x *ReleaseWaitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseWaitResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseWaitResponse) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{17}
+	return file_service_proto_rawDescGZIP(), []int{19}
 }
 
 type ListInboxRequest struct {
@@ -1192,7 +1291,7 @@ type ListInboxRequest struct {
 
 func (x *ListInboxRequest) Reset() {
 	*x = ListInboxRequest{}
-	mi := &file_service_proto_msgTypes[18]
+	mi := &file_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1204,7 +1303,7 @@ func (x *ListInboxRequest) String() string {
 func (*ListInboxRequest) ProtoMessage() {}
 
 func (x *ListInboxRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[18]
+	mi := &file_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1217,7 +1316,7 @@ func (x *ListInboxRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListInboxRequest.ProtoReflect.Descriptor instead.
 func (*ListInboxRequest) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{18}
+	return file_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListInboxRequest) GetSession() string {
@@ -1236,7 +1335,7 @@ type ListInboxResponse struct {
 
 func (x *ListInboxResponse) Reset() {
 	*x = ListInboxResponse{}
-	mi := &file_service_proto_msgTypes[19]
+	mi := &file_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1248,7 +1347,7 @@ func (x *ListInboxResponse) String() string {
 func (*ListInboxResponse) ProtoMessage() {}
 
 func (x *ListInboxResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_service_proto_msgTypes[19]
+	mi := &file_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1261,7 +1360,7 @@ func (x *ListInboxResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListInboxResponse.ProtoReflect.Descriptor instead.
 func (*ListInboxResponse) Descriptor() ([]byte, []int) {
-	return file_service_proto_rawDescGZIP(), []int{19}
+	return file_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListInboxResponse) GetMessages() []*InboxMessage {
@@ -1302,7 +1401,12 @@ const file_service_proto_rawDesc = "" +
 	"\x0eReadLogRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x19\n" +
 	"\bfrom_seq\x18\x02 \x01(\x03R\afromSeq\x12\x14\n" +
-	"\x05limit\x18\x03 \x01(\x05R\x05limit\"\\\n" +
+	"\x05limit\x18\x03 \x01(\x05R\x05limit\"D\n" +
+	"\x14ImportSessionRequest\x12\x18\n" +
+	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"H\n" +
+	"\x15ImportSessionResponse\x12/\n" +
+	"\asession\x18\x01 \x01(\v2\x15.parley.v1.SessionRowR\asession\"\\\n" +
 	"\x0fReadLogResponse\x12\x16\n" +
 	"\x06header\x18\x01 \x01(\tR\x06header\x12\x16\n" +
 	"\x06events\x18\x02 \x03(\tR\x06events\x12\x19\n" +
@@ -1364,7 +1468,7 @@ const file_service_proto_rawDesc = "" +
 	"\x10ListInboxRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\"H\n" +
 	"\x11ListInboxResponse\x123\n" +
-	"\bmessages\x18\x01 \x03(\v2\x17.parley.v1.InboxMessageR\bmessages2\xc1\x04\n" +
+	"\bmessages\x18\x01 \x03(\v2\x17.parley.v1.InboxMessageR\bmessages2\x97\x05\n" +
 	"\x0eSessionService\x12=\n" +
 	"\x06Attach\x12\x18.parley.v1.AttachRequest\x1a\x19.parley.v1.AttachResponse\x12F\n" +
 	"\tBeginTurn\x12\x1b.parley.v1.BeginTurnRequest\x1a\x1c.parley.v1.BeginTurnResponse\x12F\n" +
@@ -1374,9 +1478,11 @@ const file_service_proto_rawDesc = "" +
 	"\n" +
 	"GetSession\x12\x1c.parley.v1.GetSessionRequest\x1a\x1d.parley.v1.GetSessionResponse\x12O\n" +
 	"\fListSessions\x12\x1e.parley.v1.ListSessionsRequest\x1a\x1f.parley.v1.ListSessionsResponse\x12@\n" +
-	"\aReadLog\x12\x19.parley.v1.ReadLogRequest\x1a\x1a.parley.v1.ReadLogResponse2\xbf\x06\n" +
+	"\aReadLog\x12\x19.parley.v1.ReadLogRequest\x1a\x1a.parley.v1.ReadLogResponse\x12T\n" +
+	"\rImportSession\x12\x1f.parley.v1.ImportSessionRequest\x1a .parley.v1.ImportSessionResponse(\x012\x93\a\n" +
 	"\x0fQuestionService\x124\n" +
 	"\x03Ask\x12\x15.parley.v1.AskRequest\x1a\x16.parley.v1.AskResponse\x12R\n" +
+	"\rEndForeground\x12\x1f.parley.v1.EndForegroundRequest\x1a .parley.v1.EndForegroundResponse\x12R\n" +
 	"\rListQuestions\x12\x1f.parley.v1.ListQuestionsRequest\x1a .parley.v1.ListQuestionsResponse\x12L\n" +
 	"\vGetQuestion\x12\x1d.parley.v1.GetQuestionRequest\x1a\x1e.parley.v1.GetQuestionResponse\x12W\n" +
 	"\x0eWatchQuestions\x12 .parley.v1.WatchQuestionsRequest\x1a!.parley.v1.WatchQuestionsResponse0\x01\x12K\n" +
@@ -1387,12 +1493,14 @@ const file_service_proto_rawDesc = "" +
 	"\x06Expire\x12\x18.parley.v1.ExpireRequest\x1a\x19.parley.v1.ExpireResponse\x12C\n" +
 	"\bDelegate\x12\x1a.parley.v1.DelegateRequest\x1a\x1b.parley.v1.DelegateResponse\x12@\n" +
 	"\aDismiss\x12\x19.parley.v1.DismissRequest\x1a\x1a.parley.v1.DismissResponse\x12[\n" +
-	"\x10WithdrawQuestion\x12\".parley.v1.WithdrawQuestionRequest\x1a#.parley.v1.WithdrawQuestionResponse2\xdf\x03\n" +
+	"\x10WithdrawQuestion\x12\".parley.v1.WithdrawQuestionRequest\x1a#.parley.v1.WithdrawQuestionResponse2\x84\x05\n" +
 	"\fInboxService\x12:\n" +
 	"\x05Steer\x12\x17.parley.v1.SteerRequest\x1a\x18.parley.v1.SteerResponse\x12F\n" +
 	"\tListInbox\x12\x1b.parley.v1.ListInboxRequest\x1a\x1c.parley.v1.ListInboxResponse\x12I\n" +
 	"\n" +
-	"AwaitInbox\x12\x1c.parley.v1.AwaitInboxRequest\x1a\x1d.parley.v1.AwaitInboxResponse\x12R\n" +
+	"AwaitInbox\x12\x1c.parley.v1.AwaitInboxRequest\x1a\x1d.parley.v1.AwaitInboxResponse\x12U\n" +
+	"\x0eCollectReplies\x12 .parley.v1.CollectRepliesRequest\x1a!.parley.v1.CollectRepliesResponse\x12L\n" +
+	"\vAcknowledge\x12\x1d.parley.v1.AcknowledgeRequest\x1a\x1e.parley.v1.AcknowledgeResponse\x12R\n" +
 	"\rClaimMessages\x12\x1f.parley.v1.ClaimMessagesRequest\x1a .parley.v1.ClaimMessagesResponse\x12R\n" +
 	"\rAdmitMessages\x12\x1f.parley.v1.AdmitMessagesRequest\x1a .parley.v1.AdmitMessagesResponse\x12X\n" +
 	"\x0fWithdrawMessage\x12!.parley.v1.WithdrawMessageRequest\x1a\".parley.v1.WithdrawMessageResponseB/Z-github.com/parleyrun/parley/messages;messagesb\x06proto3"
@@ -1409,7 +1517,7 @@ func file_service_proto_rawDescGZIP() []byte {
 	return file_service_proto_rawDescData
 }
 
-var file_service_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_service_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_service_proto_goTypes = []any{
 	(*GetSessionRequest)(nil),        // 0: parley.v1.GetSessionRequest
 	(*GetSessionResponse)(nil),       // 1: parley.v1.GetSessionResponse
@@ -1417,125 +1525,142 @@ var file_service_proto_goTypes = []any{
 	(*ListSessionsRequest)(nil),      // 3: parley.v1.ListSessionsRequest
 	(*ListSessionsResponse)(nil),     // 4: parley.v1.ListSessionsResponse
 	(*ReadLogRequest)(nil),           // 5: parley.v1.ReadLogRequest
-	(*ReadLogResponse)(nil),          // 6: parley.v1.ReadLogResponse
-	(*QuestionRow)(nil),              // 7: parley.v1.QuestionRow
-	(*ListQuestionsRequest)(nil),     // 8: parley.v1.ListQuestionsRequest
-	(*ListQuestionsResponse)(nil),    // 9: parley.v1.ListQuestionsResponse
-	(*GetQuestionRequest)(nil),       // 10: parley.v1.GetQuestionRequest
-	(*GetQuestionResponse)(nil),      // 11: parley.v1.GetQuestionResponse
-	(*WatchQuestionsRequest)(nil),    // 12: parley.v1.WatchQuestionsRequest
-	(*WatchQuestionsResponse)(nil),   // 13: parley.v1.WatchQuestionsResponse
-	(*AttachWaitRequest)(nil),        // 14: parley.v1.AttachWaitRequest
-	(*AttachWaitResponse)(nil),       // 15: parley.v1.AttachWaitResponse
-	(*ReleaseWaitRequest)(nil),       // 16: parley.v1.ReleaseWaitRequest
-	(*ReleaseWaitResponse)(nil),      // 17: parley.v1.ReleaseWaitResponse
-	(*ListInboxRequest)(nil),         // 18: parley.v1.ListInboxRequest
-	(*ListInboxResponse)(nil),        // 19: parley.v1.ListInboxResponse
-	(*Refusal)(nil),                  // 20: parley.v1.Refusal
-	(*Question)(nil),                 // 21: parley.v1.Question
-	(*Settlement)(nil),               // 22: parley.v1.Settlement
-	(*Answer)(nil),                   // 23: parley.v1.Answer
-	(*InboxMessage)(nil),             // 24: parley.v1.InboxMessage
-	(*AttachRequest)(nil),            // 25: parley.v1.AttachRequest
-	(*BeginTurnRequest)(nil),         // 26: parley.v1.BeginTurnRequest
-	(*BeginStepRequest)(nil),         // 27: parley.v1.BeginStepRequest
-	(*EndStepRequest)(nil),           // 28: parley.v1.EndStepRequest
-	(*EndTurnRequest)(nil),           // 29: parley.v1.EndTurnRequest
-	(*AskRequest)(nil),               // 30: parley.v1.AskRequest
-	(*SubmitRequest)(nil),            // 31: parley.v1.SubmitRequest
-	(*ExpireRequest)(nil),            // 32: parley.v1.ExpireRequest
-	(*DelegateRequest)(nil),          // 33: parley.v1.DelegateRequest
-	(*DismissRequest)(nil),           // 34: parley.v1.DismissRequest
-	(*WithdrawQuestionRequest)(nil),  // 35: parley.v1.WithdrawQuestionRequest
-	(*SteerRequest)(nil),             // 36: parley.v1.SteerRequest
-	(*AwaitInboxRequest)(nil),        // 37: parley.v1.AwaitInboxRequest
-	(*ClaimMessagesRequest)(nil),     // 38: parley.v1.ClaimMessagesRequest
-	(*AdmitMessagesRequest)(nil),     // 39: parley.v1.AdmitMessagesRequest
-	(*WithdrawMessageRequest)(nil),   // 40: parley.v1.WithdrawMessageRequest
-	(*AttachResponse)(nil),           // 41: parley.v1.AttachResponse
-	(*BeginTurnResponse)(nil),        // 42: parley.v1.BeginTurnResponse
-	(*BeginStepResponse)(nil),        // 43: parley.v1.BeginStepResponse
-	(*EndStepResponse)(nil),          // 44: parley.v1.EndStepResponse
-	(*EndTurnResponse)(nil),          // 45: parley.v1.EndTurnResponse
-	(*AskResponse)(nil),              // 46: parley.v1.AskResponse
-	(*SubmitResponse)(nil),           // 47: parley.v1.SubmitResponse
-	(*ExpireResponse)(nil),           // 48: parley.v1.ExpireResponse
-	(*DelegateResponse)(nil),         // 49: parley.v1.DelegateResponse
-	(*DismissResponse)(nil),          // 50: parley.v1.DismissResponse
-	(*WithdrawQuestionResponse)(nil), // 51: parley.v1.WithdrawQuestionResponse
-	(*SteerResponse)(nil),            // 52: parley.v1.SteerResponse
-	(*AwaitInboxResponse)(nil),       // 53: parley.v1.AwaitInboxResponse
-	(*ClaimMessagesResponse)(nil),    // 54: parley.v1.ClaimMessagesResponse
-	(*AdmitMessagesResponse)(nil),    // 55: parley.v1.AdmitMessagesResponse
-	(*WithdrawMessageResponse)(nil),  // 56: parley.v1.WithdrawMessageResponse
+	(*ImportSessionRequest)(nil),     // 6: parley.v1.ImportSessionRequest
+	(*ImportSessionResponse)(nil),    // 7: parley.v1.ImportSessionResponse
+	(*ReadLogResponse)(nil),          // 8: parley.v1.ReadLogResponse
+	(*QuestionRow)(nil),              // 9: parley.v1.QuestionRow
+	(*ListQuestionsRequest)(nil),     // 10: parley.v1.ListQuestionsRequest
+	(*ListQuestionsResponse)(nil),    // 11: parley.v1.ListQuestionsResponse
+	(*GetQuestionRequest)(nil),       // 12: parley.v1.GetQuestionRequest
+	(*GetQuestionResponse)(nil),      // 13: parley.v1.GetQuestionResponse
+	(*WatchQuestionsRequest)(nil),    // 14: parley.v1.WatchQuestionsRequest
+	(*WatchQuestionsResponse)(nil),   // 15: parley.v1.WatchQuestionsResponse
+	(*AttachWaitRequest)(nil),        // 16: parley.v1.AttachWaitRequest
+	(*AttachWaitResponse)(nil),       // 17: parley.v1.AttachWaitResponse
+	(*ReleaseWaitRequest)(nil),       // 18: parley.v1.ReleaseWaitRequest
+	(*ReleaseWaitResponse)(nil),      // 19: parley.v1.ReleaseWaitResponse
+	(*ListInboxRequest)(nil),         // 20: parley.v1.ListInboxRequest
+	(*ListInboxResponse)(nil),        // 21: parley.v1.ListInboxResponse
+	(*Refusal)(nil),                  // 22: parley.v1.Refusal
+	(*Question)(nil),                 // 23: parley.v1.Question
+	(*Settlement)(nil),               // 24: parley.v1.Settlement
+	(*Answer)(nil),                   // 25: parley.v1.Answer
+	(*InboxMessage)(nil),             // 26: parley.v1.InboxMessage
+	(*AttachRequest)(nil),            // 27: parley.v1.AttachRequest
+	(*BeginTurnRequest)(nil),         // 28: parley.v1.BeginTurnRequest
+	(*BeginStepRequest)(nil),         // 29: parley.v1.BeginStepRequest
+	(*EndStepRequest)(nil),           // 30: parley.v1.EndStepRequest
+	(*EndTurnRequest)(nil),           // 31: parley.v1.EndTurnRequest
+	(*AskRequest)(nil),               // 32: parley.v1.AskRequest
+	(*EndForegroundRequest)(nil),     // 33: parley.v1.EndForegroundRequest
+	(*SubmitRequest)(nil),            // 34: parley.v1.SubmitRequest
+	(*ExpireRequest)(nil),            // 35: parley.v1.ExpireRequest
+	(*DelegateRequest)(nil),          // 36: parley.v1.DelegateRequest
+	(*DismissRequest)(nil),           // 37: parley.v1.DismissRequest
+	(*WithdrawQuestionRequest)(nil),  // 38: parley.v1.WithdrawQuestionRequest
+	(*SteerRequest)(nil),             // 39: parley.v1.SteerRequest
+	(*AwaitInboxRequest)(nil),        // 40: parley.v1.AwaitInboxRequest
+	(*CollectRepliesRequest)(nil),    // 41: parley.v1.CollectRepliesRequest
+	(*AcknowledgeRequest)(nil),       // 42: parley.v1.AcknowledgeRequest
+	(*ClaimMessagesRequest)(nil),     // 43: parley.v1.ClaimMessagesRequest
+	(*AdmitMessagesRequest)(nil),     // 44: parley.v1.AdmitMessagesRequest
+	(*WithdrawMessageRequest)(nil),   // 45: parley.v1.WithdrawMessageRequest
+	(*AttachResponse)(nil),           // 46: parley.v1.AttachResponse
+	(*BeginTurnResponse)(nil),        // 47: parley.v1.BeginTurnResponse
+	(*BeginStepResponse)(nil),        // 48: parley.v1.BeginStepResponse
+	(*EndStepResponse)(nil),          // 49: parley.v1.EndStepResponse
+	(*EndTurnResponse)(nil),          // 50: parley.v1.EndTurnResponse
+	(*AskResponse)(nil),              // 51: parley.v1.AskResponse
+	(*EndForegroundResponse)(nil),    // 52: parley.v1.EndForegroundResponse
+	(*SubmitResponse)(nil),           // 53: parley.v1.SubmitResponse
+	(*ExpireResponse)(nil),           // 54: parley.v1.ExpireResponse
+	(*DelegateResponse)(nil),         // 55: parley.v1.DelegateResponse
+	(*DismissResponse)(nil),          // 56: parley.v1.DismissResponse
+	(*WithdrawQuestionResponse)(nil), // 57: parley.v1.WithdrawQuestionResponse
+	(*SteerResponse)(nil),            // 58: parley.v1.SteerResponse
+	(*AwaitInboxResponse)(nil),       // 59: parley.v1.AwaitInboxResponse
+	(*CollectRepliesResponse)(nil),   // 60: parley.v1.CollectRepliesResponse
+	(*AcknowledgeResponse)(nil),      // 61: parley.v1.AcknowledgeResponse
+	(*ClaimMessagesResponse)(nil),    // 62: parley.v1.ClaimMessagesResponse
+	(*AdmitMessagesResponse)(nil),    // 63: parley.v1.AdmitMessagesResponse
+	(*WithdrawMessageResponse)(nil),  // 64: parley.v1.WithdrawMessageResponse
 }
 var file_service_proto_depIdxs = []int32{
 	2,  // 0: parley.v1.GetSessionResponse.session:type_name -> parley.v1.SessionRow
-	20, // 1: parley.v1.SessionRow.trouble:type_name -> parley.v1.Refusal
+	22, // 1: parley.v1.SessionRow.trouble:type_name -> parley.v1.Refusal
 	2,  // 2: parley.v1.ListSessionsResponse.sessions:type_name -> parley.v1.SessionRow
-	21, // 3: parley.v1.QuestionRow.questions:type_name -> parley.v1.Question
-	22, // 4: parley.v1.QuestionRow.settlement:type_name -> parley.v1.Settlement
-	23, // 5: parley.v1.QuestionRow.answers:type_name -> parley.v1.Answer
-	20, // 6: parley.v1.QuestionRow.trouble:type_name -> parley.v1.Refusal
-	7,  // 7: parley.v1.ListQuestionsResponse.questions:type_name -> parley.v1.QuestionRow
-	7,  // 8: parley.v1.GetQuestionResponse.question:type_name -> parley.v1.QuestionRow
-	7,  // 9: parley.v1.WatchQuestionsResponse.question:type_name -> parley.v1.QuestionRow
-	24, // 10: parley.v1.ListInboxResponse.messages:type_name -> parley.v1.InboxMessage
-	25, // 11: parley.v1.SessionService.Attach:input_type -> parley.v1.AttachRequest
-	26, // 12: parley.v1.SessionService.BeginTurn:input_type -> parley.v1.BeginTurnRequest
-	27, // 13: parley.v1.SessionService.BeginStep:input_type -> parley.v1.BeginStepRequest
-	28, // 14: parley.v1.SessionService.EndStep:input_type -> parley.v1.EndStepRequest
-	29, // 15: parley.v1.SessionService.EndTurn:input_type -> parley.v1.EndTurnRequest
-	0,  // 16: parley.v1.SessionService.GetSession:input_type -> parley.v1.GetSessionRequest
-	3,  // 17: parley.v1.SessionService.ListSessions:input_type -> parley.v1.ListSessionsRequest
-	5,  // 18: parley.v1.SessionService.ReadLog:input_type -> parley.v1.ReadLogRequest
-	30, // 19: parley.v1.QuestionService.Ask:input_type -> parley.v1.AskRequest
-	8,  // 20: parley.v1.QuestionService.ListQuestions:input_type -> parley.v1.ListQuestionsRequest
-	10, // 21: parley.v1.QuestionService.GetQuestion:input_type -> parley.v1.GetQuestionRequest
-	12, // 22: parley.v1.QuestionService.WatchQuestions:input_type -> parley.v1.WatchQuestionsRequest
-	14, // 23: parley.v1.QuestionService.AttachWait:input_type -> parley.v1.AttachWaitRequest
-	16, // 24: parley.v1.QuestionService.ReleaseWait:input_type -> parley.v1.ReleaseWaitRequest
-	31, // 25: parley.v1.QuestionService.Submit:input_type -> parley.v1.SubmitRequest
-	32, // 26: parley.v1.QuestionService.Expire:input_type -> parley.v1.ExpireRequest
-	33, // 27: parley.v1.QuestionService.Delegate:input_type -> parley.v1.DelegateRequest
-	34, // 28: parley.v1.QuestionService.Dismiss:input_type -> parley.v1.DismissRequest
-	35, // 29: parley.v1.QuestionService.WithdrawQuestion:input_type -> parley.v1.WithdrawQuestionRequest
-	36, // 30: parley.v1.InboxService.Steer:input_type -> parley.v1.SteerRequest
-	18, // 31: parley.v1.InboxService.ListInbox:input_type -> parley.v1.ListInboxRequest
-	37, // 32: parley.v1.InboxService.AwaitInbox:input_type -> parley.v1.AwaitInboxRequest
-	38, // 33: parley.v1.InboxService.ClaimMessages:input_type -> parley.v1.ClaimMessagesRequest
-	39, // 34: parley.v1.InboxService.AdmitMessages:input_type -> parley.v1.AdmitMessagesRequest
-	40, // 35: parley.v1.InboxService.WithdrawMessage:input_type -> parley.v1.WithdrawMessageRequest
-	41, // 36: parley.v1.SessionService.Attach:output_type -> parley.v1.AttachResponse
-	42, // 37: parley.v1.SessionService.BeginTurn:output_type -> parley.v1.BeginTurnResponse
-	43, // 38: parley.v1.SessionService.BeginStep:output_type -> parley.v1.BeginStepResponse
-	44, // 39: parley.v1.SessionService.EndStep:output_type -> parley.v1.EndStepResponse
-	45, // 40: parley.v1.SessionService.EndTurn:output_type -> parley.v1.EndTurnResponse
-	1,  // 41: parley.v1.SessionService.GetSession:output_type -> parley.v1.GetSessionResponse
-	4,  // 42: parley.v1.SessionService.ListSessions:output_type -> parley.v1.ListSessionsResponse
-	6,  // 43: parley.v1.SessionService.ReadLog:output_type -> parley.v1.ReadLogResponse
-	46, // 44: parley.v1.QuestionService.Ask:output_type -> parley.v1.AskResponse
-	9,  // 45: parley.v1.QuestionService.ListQuestions:output_type -> parley.v1.ListQuestionsResponse
-	11, // 46: parley.v1.QuestionService.GetQuestion:output_type -> parley.v1.GetQuestionResponse
-	13, // 47: parley.v1.QuestionService.WatchQuestions:output_type -> parley.v1.WatchQuestionsResponse
-	15, // 48: parley.v1.QuestionService.AttachWait:output_type -> parley.v1.AttachWaitResponse
-	17, // 49: parley.v1.QuestionService.ReleaseWait:output_type -> parley.v1.ReleaseWaitResponse
-	47, // 50: parley.v1.QuestionService.Submit:output_type -> parley.v1.SubmitResponse
-	48, // 51: parley.v1.QuestionService.Expire:output_type -> parley.v1.ExpireResponse
-	49, // 52: parley.v1.QuestionService.Delegate:output_type -> parley.v1.DelegateResponse
-	50, // 53: parley.v1.QuestionService.Dismiss:output_type -> parley.v1.DismissResponse
-	51, // 54: parley.v1.QuestionService.WithdrawQuestion:output_type -> parley.v1.WithdrawQuestionResponse
-	52, // 55: parley.v1.InboxService.Steer:output_type -> parley.v1.SteerResponse
-	19, // 56: parley.v1.InboxService.ListInbox:output_type -> parley.v1.ListInboxResponse
-	53, // 57: parley.v1.InboxService.AwaitInbox:output_type -> parley.v1.AwaitInboxResponse
-	54, // 58: parley.v1.InboxService.ClaimMessages:output_type -> parley.v1.ClaimMessagesResponse
-	55, // 59: parley.v1.InboxService.AdmitMessages:output_type -> parley.v1.AdmitMessagesResponse
-	56, // 60: parley.v1.InboxService.WithdrawMessage:output_type -> parley.v1.WithdrawMessageResponse
-	36, // [36:61] is the sub-list for method output_type
-	11, // [11:36] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	2,  // 3: parley.v1.ImportSessionResponse.session:type_name -> parley.v1.SessionRow
+	23, // 4: parley.v1.QuestionRow.questions:type_name -> parley.v1.Question
+	24, // 5: parley.v1.QuestionRow.settlement:type_name -> parley.v1.Settlement
+	25, // 6: parley.v1.QuestionRow.answers:type_name -> parley.v1.Answer
+	22, // 7: parley.v1.QuestionRow.trouble:type_name -> parley.v1.Refusal
+	9,  // 8: parley.v1.ListQuestionsResponse.questions:type_name -> parley.v1.QuestionRow
+	9,  // 9: parley.v1.GetQuestionResponse.question:type_name -> parley.v1.QuestionRow
+	9,  // 10: parley.v1.WatchQuestionsResponse.question:type_name -> parley.v1.QuestionRow
+	26, // 11: parley.v1.ListInboxResponse.messages:type_name -> parley.v1.InboxMessage
+	27, // 12: parley.v1.SessionService.Attach:input_type -> parley.v1.AttachRequest
+	28, // 13: parley.v1.SessionService.BeginTurn:input_type -> parley.v1.BeginTurnRequest
+	29, // 14: parley.v1.SessionService.BeginStep:input_type -> parley.v1.BeginStepRequest
+	30, // 15: parley.v1.SessionService.EndStep:input_type -> parley.v1.EndStepRequest
+	31, // 16: parley.v1.SessionService.EndTurn:input_type -> parley.v1.EndTurnRequest
+	0,  // 17: parley.v1.SessionService.GetSession:input_type -> parley.v1.GetSessionRequest
+	3,  // 18: parley.v1.SessionService.ListSessions:input_type -> parley.v1.ListSessionsRequest
+	5,  // 19: parley.v1.SessionService.ReadLog:input_type -> parley.v1.ReadLogRequest
+	6,  // 20: parley.v1.SessionService.ImportSession:input_type -> parley.v1.ImportSessionRequest
+	32, // 21: parley.v1.QuestionService.Ask:input_type -> parley.v1.AskRequest
+	33, // 22: parley.v1.QuestionService.EndForeground:input_type -> parley.v1.EndForegroundRequest
+	10, // 23: parley.v1.QuestionService.ListQuestions:input_type -> parley.v1.ListQuestionsRequest
+	12, // 24: parley.v1.QuestionService.GetQuestion:input_type -> parley.v1.GetQuestionRequest
+	14, // 25: parley.v1.QuestionService.WatchQuestions:input_type -> parley.v1.WatchQuestionsRequest
+	16, // 26: parley.v1.QuestionService.AttachWait:input_type -> parley.v1.AttachWaitRequest
+	18, // 27: parley.v1.QuestionService.ReleaseWait:input_type -> parley.v1.ReleaseWaitRequest
+	34, // 28: parley.v1.QuestionService.Submit:input_type -> parley.v1.SubmitRequest
+	35, // 29: parley.v1.QuestionService.Expire:input_type -> parley.v1.ExpireRequest
+	36, // 30: parley.v1.QuestionService.Delegate:input_type -> parley.v1.DelegateRequest
+	37, // 31: parley.v1.QuestionService.Dismiss:input_type -> parley.v1.DismissRequest
+	38, // 32: parley.v1.QuestionService.WithdrawQuestion:input_type -> parley.v1.WithdrawQuestionRequest
+	39, // 33: parley.v1.InboxService.Steer:input_type -> parley.v1.SteerRequest
+	20, // 34: parley.v1.InboxService.ListInbox:input_type -> parley.v1.ListInboxRequest
+	40, // 35: parley.v1.InboxService.AwaitInbox:input_type -> parley.v1.AwaitInboxRequest
+	41, // 36: parley.v1.InboxService.CollectReplies:input_type -> parley.v1.CollectRepliesRequest
+	42, // 37: parley.v1.InboxService.Acknowledge:input_type -> parley.v1.AcknowledgeRequest
+	43, // 38: parley.v1.InboxService.ClaimMessages:input_type -> parley.v1.ClaimMessagesRequest
+	44, // 39: parley.v1.InboxService.AdmitMessages:input_type -> parley.v1.AdmitMessagesRequest
+	45, // 40: parley.v1.InboxService.WithdrawMessage:input_type -> parley.v1.WithdrawMessageRequest
+	46, // 41: parley.v1.SessionService.Attach:output_type -> parley.v1.AttachResponse
+	47, // 42: parley.v1.SessionService.BeginTurn:output_type -> parley.v1.BeginTurnResponse
+	48, // 43: parley.v1.SessionService.BeginStep:output_type -> parley.v1.BeginStepResponse
+	49, // 44: parley.v1.SessionService.EndStep:output_type -> parley.v1.EndStepResponse
+	50, // 45: parley.v1.SessionService.EndTurn:output_type -> parley.v1.EndTurnResponse
+	1,  // 46: parley.v1.SessionService.GetSession:output_type -> parley.v1.GetSessionResponse
+	4,  // 47: parley.v1.SessionService.ListSessions:output_type -> parley.v1.ListSessionsResponse
+	8,  // 48: parley.v1.SessionService.ReadLog:output_type -> parley.v1.ReadLogResponse
+	7,  // 49: parley.v1.SessionService.ImportSession:output_type -> parley.v1.ImportSessionResponse
+	51, // 50: parley.v1.QuestionService.Ask:output_type -> parley.v1.AskResponse
+	52, // 51: parley.v1.QuestionService.EndForeground:output_type -> parley.v1.EndForegroundResponse
+	11, // 52: parley.v1.QuestionService.ListQuestions:output_type -> parley.v1.ListQuestionsResponse
+	13, // 53: parley.v1.QuestionService.GetQuestion:output_type -> parley.v1.GetQuestionResponse
+	15, // 54: parley.v1.QuestionService.WatchQuestions:output_type -> parley.v1.WatchQuestionsResponse
+	17, // 55: parley.v1.QuestionService.AttachWait:output_type -> parley.v1.AttachWaitResponse
+	19, // 56: parley.v1.QuestionService.ReleaseWait:output_type -> parley.v1.ReleaseWaitResponse
+	53, // 57: parley.v1.QuestionService.Submit:output_type -> parley.v1.SubmitResponse
+	54, // 58: parley.v1.QuestionService.Expire:output_type -> parley.v1.ExpireResponse
+	55, // 59: parley.v1.QuestionService.Delegate:output_type -> parley.v1.DelegateResponse
+	56, // 60: parley.v1.QuestionService.Dismiss:output_type -> parley.v1.DismissResponse
+	57, // 61: parley.v1.QuestionService.WithdrawQuestion:output_type -> parley.v1.WithdrawQuestionResponse
+	58, // 62: parley.v1.InboxService.Steer:output_type -> parley.v1.SteerResponse
+	21, // 63: parley.v1.InboxService.ListInbox:output_type -> parley.v1.ListInboxResponse
+	59, // 64: parley.v1.InboxService.AwaitInbox:output_type -> parley.v1.AwaitInboxResponse
+	60, // 65: parley.v1.InboxService.CollectReplies:output_type -> parley.v1.CollectRepliesResponse
+	61, // 66: parley.v1.InboxService.Acknowledge:output_type -> parley.v1.AcknowledgeResponse
+	62, // 67: parley.v1.InboxService.ClaimMessages:output_type -> parley.v1.ClaimMessagesResponse
+	63, // 68: parley.v1.InboxService.AdmitMessages:output_type -> parley.v1.AdmitMessagesResponse
+	64, // 69: parley.v1.InboxService.WithdrawMessage:output_type -> parley.v1.WithdrawMessageResponse
+	41, // [41:70] is the sub-list for method output_type
+	12, // [12:41] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_service_proto_init() }
@@ -1550,7 +1675,7 @@ func file_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_service_proto_rawDesc), len(file_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   20,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

@@ -58,8 +58,14 @@ const (
 	SessionServiceListSessionsProcedure = "/parley.v1.SessionService/ListSessions"
 	// SessionServiceReadLogProcedure is the fully-qualified name of the SessionService's ReadLog RPC.
 	SessionServiceReadLogProcedure = "/parley.v1.SessionService/ReadLog"
+	// SessionServiceImportSessionProcedure is the fully-qualified name of the SessionService's
+	// ImportSession RPC.
+	SessionServiceImportSessionProcedure = "/parley.v1.SessionService/ImportSession"
 	// QuestionServiceAskProcedure is the fully-qualified name of the QuestionService's Ask RPC.
 	QuestionServiceAskProcedure = "/parley.v1.QuestionService/Ask"
+	// QuestionServiceEndForegroundProcedure is the fully-qualified name of the QuestionService's
+	// EndForeground RPC.
+	QuestionServiceEndForegroundProcedure = "/parley.v1.QuestionService/EndForeground"
 	// QuestionServiceListQuestionsProcedure is the fully-qualified name of the QuestionService's
 	// ListQuestions RPC.
 	QuestionServiceListQuestionsProcedure = "/parley.v1.QuestionService/ListQuestions"
@@ -93,6 +99,12 @@ const (
 	InboxServiceListInboxProcedure = "/parley.v1.InboxService/ListInbox"
 	// InboxServiceAwaitInboxProcedure is the fully-qualified name of the InboxService's AwaitInbox RPC.
 	InboxServiceAwaitInboxProcedure = "/parley.v1.InboxService/AwaitInbox"
+	// InboxServiceCollectRepliesProcedure is the fully-qualified name of the InboxService's
+	// CollectReplies RPC.
+	InboxServiceCollectRepliesProcedure = "/parley.v1.InboxService/CollectReplies"
+	// InboxServiceAcknowledgeProcedure is the fully-qualified name of the InboxService's Acknowledge
+	// RPC.
+	InboxServiceAcknowledgeProcedure = "/parley.v1.InboxService/Acknowledge"
 	// InboxServiceClaimMessagesProcedure is the fully-qualified name of the InboxService's
 	// ClaimMessages RPC.
 	InboxServiceClaimMessagesProcedure = "/parley.v1.InboxService/ClaimMessages"
@@ -114,6 +126,7 @@ type SessionServiceClient interface {
 	GetSession(context.Context, *connect.Request[messages.GetSessionRequest]) (*connect.Response[messages.GetSessionResponse], error)
 	ListSessions(context.Context, *connect.Request[messages.ListSessionsRequest]) (*connect.Response[messages.ListSessionsResponse], error)
 	ReadLog(context.Context, *connect.Request[messages.ReadLogRequest]) (*connect.Response[messages.ReadLogResponse], error)
+	ImportSession(context.Context) *connect.ClientStreamForClient[messages.ImportSessionRequest, messages.ImportSessionResponse]
 }
 
 // NewSessionServiceClient constructs a client for the parley.v1.SessionService service. By default,
@@ -175,19 +188,26 @@ func NewSessionServiceClient(httpClient connect.HTTPClient, baseURL string, opts
 			connect.WithSchema(sessionServiceMethods.ByName("ReadLog")),
 			connect.WithClientOptions(opts...),
 		),
+		importSession: connect.NewClient[messages.ImportSessionRequest, messages.ImportSessionResponse](
+			httpClient,
+			baseURL+SessionServiceImportSessionProcedure,
+			connect.WithSchema(sessionServiceMethods.ByName("ImportSession")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // sessionServiceClient implements SessionServiceClient.
 type sessionServiceClient struct {
-	attach       *connect.Client[messages.AttachRequest, messages.AttachResponse]
-	beginTurn    *connect.Client[messages.BeginTurnRequest, messages.BeginTurnResponse]
-	beginStep    *connect.Client[messages.BeginStepRequest, messages.BeginStepResponse]
-	endStep      *connect.Client[messages.EndStepRequest, messages.EndStepResponse]
-	endTurn      *connect.Client[messages.EndTurnRequest, messages.EndTurnResponse]
-	getSession   *connect.Client[messages.GetSessionRequest, messages.GetSessionResponse]
-	listSessions *connect.Client[messages.ListSessionsRequest, messages.ListSessionsResponse]
-	readLog      *connect.Client[messages.ReadLogRequest, messages.ReadLogResponse]
+	attach        *connect.Client[messages.AttachRequest, messages.AttachResponse]
+	beginTurn     *connect.Client[messages.BeginTurnRequest, messages.BeginTurnResponse]
+	beginStep     *connect.Client[messages.BeginStepRequest, messages.BeginStepResponse]
+	endStep       *connect.Client[messages.EndStepRequest, messages.EndStepResponse]
+	endTurn       *connect.Client[messages.EndTurnRequest, messages.EndTurnResponse]
+	getSession    *connect.Client[messages.GetSessionRequest, messages.GetSessionResponse]
+	listSessions  *connect.Client[messages.ListSessionsRequest, messages.ListSessionsResponse]
+	readLog       *connect.Client[messages.ReadLogRequest, messages.ReadLogResponse]
+	importSession *connect.Client[messages.ImportSessionRequest, messages.ImportSessionResponse]
 }
 
 // Attach calls parley.v1.SessionService.Attach.
@@ -230,6 +250,11 @@ func (c *sessionServiceClient) ReadLog(ctx context.Context, req *connect.Request
 	return c.readLog.CallUnary(ctx, req)
 }
 
+// ImportSession calls parley.v1.SessionService.ImportSession.
+func (c *sessionServiceClient) ImportSession(ctx context.Context) *connect.ClientStreamForClient[messages.ImportSessionRequest, messages.ImportSessionResponse] {
+	return c.importSession.CallClientStream(ctx)
+}
+
 // SessionServiceHandler is an implementation of the parley.v1.SessionService service.
 type SessionServiceHandler interface {
 	Attach(context.Context, *connect.Request[messages.AttachRequest]) (*connect.Response[messages.AttachResponse], error)
@@ -240,6 +265,7 @@ type SessionServiceHandler interface {
 	GetSession(context.Context, *connect.Request[messages.GetSessionRequest]) (*connect.Response[messages.GetSessionResponse], error)
 	ListSessions(context.Context, *connect.Request[messages.ListSessionsRequest]) (*connect.Response[messages.ListSessionsResponse], error)
 	ReadLog(context.Context, *connect.Request[messages.ReadLogRequest]) (*connect.Response[messages.ReadLogResponse], error)
+	ImportSession(context.Context, *connect.ClientStream[messages.ImportSessionRequest]) (*connect.Response[messages.ImportSessionResponse], error)
 }
 
 // NewSessionServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -297,6 +323,12 @@ func NewSessionServiceHandler(svc SessionServiceHandler, opts ...connect.Handler
 		connect.WithSchema(sessionServiceMethods.ByName("ReadLog")),
 		connect.WithHandlerOptions(opts...),
 	)
+	sessionServiceImportSessionHandler := connect.NewClientStreamHandler(
+		SessionServiceImportSessionProcedure,
+		svc.ImportSession,
+		connect.WithSchema(sessionServiceMethods.ByName("ImportSession")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/parley.v1.SessionService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case SessionServiceAttachProcedure:
@@ -315,6 +347,8 @@ func NewSessionServiceHandler(svc SessionServiceHandler, opts ...connect.Handler
 			sessionServiceListSessionsHandler.ServeHTTP(w, r)
 		case SessionServiceReadLogProcedure:
 			sessionServiceReadLogHandler.ServeHTTP(w, r)
+		case SessionServiceImportSessionProcedure:
+			sessionServiceImportSessionHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -356,9 +390,14 @@ func (UnimplementedSessionServiceHandler) ReadLog(context.Context, *connect.Requ
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("parley.v1.SessionService.ReadLog is not implemented"))
 }
 
+func (UnimplementedSessionServiceHandler) ImportSession(context.Context, *connect.ClientStream[messages.ImportSessionRequest]) (*connect.Response[messages.ImportSessionResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("parley.v1.SessionService.ImportSession is not implemented"))
+}
+
 // QuestionServiceClient is a client for the parley.v1.QuestionService service.
 type QuestionServiceClient interface {
 	Ask(context.Context, *connect.Request[messages.AskRequest]) (*connect.Response[messages.AskResponse], error)
+	EndForeground(context.Context, *connect.Request[messages.EndForegroundRequest]) (*connect.Response[messages.EndForegroundResponse], error)
 	ListQuestions(context.Context, *connect.Request[messages.ListQuestionsRequest]) (*connect.Response[messages.ListQuestionsResponse], error)
 	GetQuestion(context.Context, *connect.Request[messages.GetQuestionRequest]) (*connect.Response[messages.GetQuestionResponse], error)
 	WatchQuestions(context.Context, *connect.Request[messages.WatchQuestionsRequest]) (*connect.ServerStreamForClient[messages.WatchQuestionsResponse], error)
@@ -386,6 +425,12 @@ func NewQuestionServiceClient(httpClient connect.HTTPClient, baseURL string, opt
 			httpClient,
 			baseURL+QuestionServiceAskProcedure,
 			connect.WithSchema(questionServiceMethods.ByName("Ask")),
+			connect.WithClientOptions(opts...),
+		),
+		endForeground: connect.NewClient[messages.EndForegroundRequest, messages.EndForegroundResponse](
+			httpClient,
+			baseURL+QuestionServiceEndForegroundProcedure,
+			connect.WithSchema(questionServiceMethods.ByName("EndForeground")),
 			connect.WithClientOptions(opts...),
 		),
 		listQuestions: connect.NewClient[messages.ListQuestionsRequest, messages.ListQuestionsResponse](
@@ -454,6 +499,7 @@ func NewQuestionServiceClient(httpClient connect.HTTPClient, baseURL string, opt
 // questionServiceClient implements QuestionServiceClient.
 type questionServiceClient struct {
 	ask              *connect.Client[messages.AskRequest, messages.AskResponse]
+	endForeground    *connect.Client[messages.EndForegroundRequest, messages.EndForegroundResponse]
 	listQuestions    *connect.Client[messages.ListQuestionsRequest, messages.ListQuestionsResponse]
 	getQuestion      *connect.Client[messages.GetQuestionRequest, messages.GetQuestionResponse]
 	watchQuestions   *connect.Client[messages.WatchQuestionsRequest, messages.WatchQuestionsResponse]
@@ -469,6 +515,11 @@ type questionServiceClient struct {
 // Ask calls parley.v1.QuestionService.Ask.
 func (c *questionServiceClient) Ask(ctx context.Context, req *connect.Request[messages.AskRequest]) (*connect.Response[messages.AskResponse], error) {
 	return c.ask.CallUnary(ctx, req)
+}
+
+// EndForeground calls parley.v1.QuestionService.EndForeground.
+func (c *questionServiceClient) EndForeground(ctx context.Context, req *connect.Request[messages.EndForegroundRequest]) (*connect.Response[messages.EndForegroundResponse], error) {
+	return c.endForeground.CallUnary(ctx, req)
 }
 
 // ListQuestions calls parley.v1.QuestionService.ListQuestions.
@@ -524,6 +575,7 @@ func (c *questionServiceClient) WithdrawQuestion(ctx context.Context, req *conne
 // QuestionServiceHandler is an implementation of the parley.v1.QuestionService service.
 type QuestionServiceHandler interface {
 	Ask(context.Context, *connect.Request[messages.AskRequest]) (*connect.Response[messages.AskResponse], error)
+	EndForeground(context.Context, *connect.Request[messages.EndForegroundRequest]) (*connect.Response[messages.EndForegroundResponse], error)
 	ListQuestions(context.Context, *connect.Request[messages.ListQuestionsRequest]) (*connect.Response[messages.ListQuestionsResponse], error)
 	GetQuestion(context.Context, *connect.Request[messages.GetQuestionRequest]) (*connect.Response[messages.GetQuestionResponse], error)
 	WatchQuestions(context.Context, *connect.Request[messages.WatchQuestionsRequest], *connect.ServerStream[messages.WatchQuestionsResponse]) error
@@ -547,6 +599,12 @@ func NewQuestionServiceHandler(svc QuestionServiceHandler, opts ...connect.Handl
 		QuestionServiceAskProcedure,
 		svc.Ask,
 		connect.WithSchema(questionServiceMethods.ByName("Ask")),
+		connect.WithHandlerOptions(opts...),
+	)
+	questionServiceEndForegroundHandler := connect.NewUnaryHandler(
+		QuestionServiceEndForegroundProcedure,
+		svc.EndForeground,
+		connect.WithSchema(questionServiceMethods.ByName("EndForeground")),
 		connect.WithHandlerOptions(opts...),
 	)
 	questionServiceListQuestionsHandler := connect.NewUnaryHandler(
@@ -613,6 +671,8 @@ func NewQuestionServiceHandler(svc QuestionServiceHandler, opts ...connect.Handl
 		switch r.URL.Path {
 		case QuestionServiceAskProcedure:
 			questionServiceAskHandler.ServeHTTP(w, r)
+		case QuestionServiceEndForegroundProcedure:
+			questionServiceEndForegroundHandler.ServeHTTP(w, r)
 		case QuestionServiceListQuestionsProcedure:
 			questionServiceListQuestionsHandler.ServeHTTP(w, r)
 		case QuestionServiceGetQuestionProcedure:
@@ -644,6 +704,10 @@ type UnimplementedQuestionServiceHandler struct{}
 
 func (UnimplementedQuestionServiceHandler) Ask(context.Context, *connect.Request[messages.AskRequest]) (*connect.Response[messages.AskResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("parley.v1.QuestionService.Ask is not implemented"))
+}
+
+func (UnimplementedQuestionServiceHandler) EndForeground(context.Context, *connect.Request[messages.EndForegroundRequest]) (*connect.Response[messages.EndForegroundResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("parley.v1.QuestionService.EndForeground is not implemented"))
 }
 
 func (UnimplementedQuestionServiceHandler) ListQuestions(context.Context, *connect.Request[messages.ListQuestionsRequest]) (*connect.Response[messages.ListQuestionsResponse], error) {
@@ -691,6 +755,8 @@ type InboxServiceClient interface {
 	Steer(context.Context, *connect.Request[messages.SteerRequest]) (*connect.Response[messages.SteerResponse], error)
 	ListInbox(context.Context, *connect.Request[messages.ListInboxRequest]) (*connect.Response[messages.ListInboxResponse], error)
 	AwaitInbox(context.Context, *connect.Request[messages.AwaitInboxRequest]) (*connect.Response[messages.AwaitInboxResponse], error)
+	CollectReplies(context.Context, *connect.Request[messages.CollectRepliesRequest]) (*connect.Response[messages.CollectRepliesResponse], error)
+	Acknowledge(context.Context, *connect.Request[messages.AcknowledgeRequest]) (*connect.Response[messages.AcknowledgeResponse], error)
 	ClaimMessages(context.Context, *connect.Request[messages.ClaimMessagesRequest]) (*connect.Response[messages.ClaimMessagesResponse], error)
 	AdmitMessages(context.Context, *connect.Request[messages.AdmitMessagesRequest]) (*connect.Response[messages.AdmitMessagesResponse], error)
 	WithdrawMessage(context.Context, *connect.Request[messages.WithdrawMessageRequest]) (*connect.Response[messages.WithdrawMessageResponse], error)
@@ -725,6 +791,18 @@ func NewInboxServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(inboxServiceMethods.ByName("AwaitInbox")),
 			connect.WithClientOptions(opts...),
 		),
+		collectReplies: connect.NewClient[messages.CollectRepliesRequest, messages.CollectRepliesResponse](
+			httpClient,
+			baseURL+InboxServiceCollectRepliesProcedure,
+			connect.WithSchema(inboxServiceMethods.ByName("CollectReplies")),
+			connect.WithClientOptions(opts...),
+		),
+		acknowledge: connect.NewClient[messages.AcknowledgeRequest, messages.AcknowledgeResponse](
+			httpClient,
+			baseURL+InboxServiceAcknowledgeProcedure,
+			connect.WithSchema(inboxServiceMethods.ByName("Acknowledge")),
+			connect.WithClientOptions(opts...),
+		),
 		claimMessages: connect.NewClient[messages.ClaimMessagesRequest, messages.ClaimMessagesResponse](
 			httpClient,
 			baseURL+InboxServiceClaimMessagesProcedure,
@@ -751,6 +829,8 @@ type inboxServiceClient struct {
 	steer           *connect.Client[messages.SteerRequest, messages.SteerResponse]
 	listInbox       *connect.Client[messages.ListInboxRequest, messages.ListInboxResponse]
 	awaitInbox      *connect.Client[messages.AwaitInboxRequest, messages.AwaitInboxResponse]
+	collectReplies  *connect.Client[messages.CollectRepliesRequest, messages.CollectRepliesResponse]
+	acknowledge     *connect.Client[messages.AcknowledgeRequest, messages.AcknowledgeResponse]
 	claimMessages   *connect.Client[messages.ClaimMessagesRequest, messages.ClaimMessagesResponse]
 	admitMessages   *connect.Client[messages.AdmitMessagesRequest, messages.AdmitMessagesResponse]
 	withdrawMessage *connect.Client[messages.WithdrawMessageRequest, messages.WithdrawMessageResponse]
@@ -769,6 +849,16 @@ func (c *inboxServiceClient) ListInbox(ctx context.Context, req *connect.Request
 // AwaitInbox calls parley.v1.InboxService.AwaitInbox.
 func (c *inboxServiceClient) AwaitInbox(ctx context.Context, req *connect.Request[messages.AwaitInboxRequest]) (*connect.Response[messages.AwaitInboxResponse], error) {
 	return c.awaitInbox.CallUnary(ctx, req)
+}
+
+// CollectReplies calls parley.v1.InboxService.CollectReplies.
+func (c *inboxServiceClient) CollectReplies(ctx context.Context, req *connect.Request[messages.CollectRepliesRequest]) (*connect.Response[messages.CollectRepliesResponse], error) {
+	return c.collectReplies.CallUnary(ctx, req)
+}
+
+// Acknowledge calls parley.v1.InboxService.Acknowledge.
+func (c *inboxServiceClient) Acknowledge(ctx context.Context, req *connect.Request[messages.AcknowledgeRequest]) (*connect.Response[messages.AcknowledgeResponse], error) {
+	return c.acknowledge.CallUnary(ctx, req)
 }
 
 // ClaimMessages calls parley.v1.InboxService.ClaimMessages.
@@ -791,6 +881,8 @@ type InboxServiceHandler interface {
 	Steer(context.Context, *connect.Request[messages.SteerRequest]) (*connect.Response[messages.SteerResponse], error)
 	ListInbox(context.Context, *connect.Request[messages.ListInboxRequest]) (*connect.Response[messages.ListInboxResponse], error)
 	AwaitInbox(context.Context, *connect.Request[messages.AwaitInboxRequest]) (*connect.Response[messages.AwaitInboxResponse], error)
+	CollectReplies(context.Context, *connect.Request[messages.CollectRepliesRequest]) (*connect.Response[messages.CollectRepliesResponse], error)
+	Acknowledge(context.Context, *connect.Request[messages.AcknowledgeRequest]) (*connect.Response[messages.AcknowledgeResponse], error)
 	ClaimMessages(context.Context, *connect.Request[messages.ClaimMessagesRequest]) (*connect.Response[messages.ClaimMessagesResponse], error)
 	AdmitMessages(context.Context, *connect.Request[messages.AdmitMessagesRequest]) (*connect.Response[messages.AdmitMessagesResponse], error)
 	WithdrawMessage(context.Context, *connect.Request[messages.WithdrawMessageRequest]) (*connect.Response[messages.WithdrawMessageResponse], error)
@@ -821,6 +913,18 @@ func NewInboxServiceHandler(svc InboxServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(inboxServiceMethods.ByName("AwaitInbox")),
 		connect.WithHandlerOptions(opts...),
 	)
+	inboxServiceCollectRepliesHandler := connect.NewUnaryHandler(
+		InboxServiceCollectRepliesProcedure,
+		svc.CollectReplies,
+		connect.WithSchema(inboxServiceMethods.ByName("CollectReplies")),
+		connect.WithHandlerOptions(opts...),
+	)
+	inboxServiceAcknowledgeHandler := connect.NewUnaryHandler(
+		InboxServiceAcknowledgeProcedure,
+		svc.Acknowledge,
+		connect.WithSchema(inboxServiceMethods.ByName("Acknowledge")),
+		connect.WithHandlerOptions(opts...),
+	)
 	inboxServiceClaimMessagesHandler := connect.NewUnaryHandler(
 		InboxServiceClaimMessagesProcedure,
 		svc.ClaimMessages,
@@ -847,6 +951,10 @@ func NewInboxServiceHandler(svc InboxServiceHandler, opts ...connect.HandlerOpti
 			inboxServiceListInboxHandler.ServeHTTP(w, r)
 		case InboxServiceAwaitInboxProcedure:
 			inboxServiceAwaitInboxHandler.ServeHTTP(w, r)
+		case InboxServiceCollectRepliesProcedure:
+			inboxServiceCollectRepliesHandler.ServeHTTP(w, r)
+		case InboxServiceAcknowledgeProcedure:
+			inboxServiceAcknowledgeHandler.ServeHTTP(w, r)
 		case InboxServiceClaimMessagesProcedure:
 			inboxServiceClaimMessagesHandler.ServeHTTP(w, r)
 		case InboxServiceAdmitMessagesProcedure:
@@ -872,6 +980,14 @@ func (UnimplementedInboxServiceHandler) ListInbox(context.Context, *connect.Requ
 
 func (UnimplementedInboxServiceHandler) AwaitInbox(context.Context, *connect.Request[messages.AwaitInboxRequest]) (*connect.Response[messages.AwaitInboxResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("parley.v1.InboxService.AwaitInbox is not implemented"))
+}
+
+func (UnimplementedInboxServiceHandler) CollectReplies(context.Context, *connect.Request[messages.CollectRepliesRequest]) (*connect.Response[messages.CollectRepliesResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("parley.v1.InboxService.CollectReplies is not implemented"))
+}
+
+func (UnimplementedInboxServiceHandler) Acknowledge(context.Context, *connect.Request[messages.AcknowledgeRequest]) (*connect.Response[messages.AcknowledgeResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("parley.v1.InboxService.Acknowledge is not implemented"))
 }
 
 func (UnimplementedInboxServiceHandler) ClaimMessages(context.Context, *connect.Request[messages.ClaimMessagesRequest]) (*connect.Response[messages.ClaimMessagesResponse], error) {

@@ -1,0 +1,51 @@
+package mcp
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// life is what a transport knows of one tools/call: for whom it is, and what
+// became of the request that carries it. The tools see requests only as this,
+// so that every transport and every revision takes one path.
+type life struct {
+	// session is what the endpoint names (/mcp/<session>, --session); empty:
+	// the call names one, or one is minted.
+	session string
+	// owner is the session that owns the agent (?owner=): a child, which may not ask.
+	owner string
+	// waitMax is what the user says the client allows (?wait_max=); 0: nothing
+	// was said; negative: no limit.
+	waitMax time.Duration
+	// minted remembers the session that was minted for this connection, where
+	// connections last (stdio, and the stateful revisions). nil: they do not.
+	minted *minted
+	// environment is the session that the client's environment names, on stdio.
+	environment string
+
+	// gone ends when nobody can read the response any more: the request was
+	// cancelled, its stream stayed closed beyond a grace, its connection was
+	// deleted, or the node is stopping. Its cause says which, in words.
+	gone context.Context
+	// whenWritten runs f once the response has been written in full and the
+	// connection has outlived it; never, when it has not. It may be called at
+	// any time before the response is returned.
+	whenWritten func(f func())
+}
+
+// minted is the session that a connection got because its client named none.
+type minted struct {
+	mu      sync.Mutex
+	session string
+}
+
+// get returns it, drawing it the first time.
+func (m *minted) get(draw func() string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.session == "" {
+		m.session = draw()
+	}
+	return m.session
+}
