@@ -44,6 +44,7 @@ const (
 	Quarantined       Code = "QUARANTINED"
 	Bug               Code = "BUG"
 	Unauthenticated   Code = "UNAUTHENTICATED"
+	ForbiddenRole     Code = "FORBIDDEN_ROLE"
 	ForeignOrigin     Code = "FOREIGN_ORIGIN"
 	JournalLocked     Code = "JOURNAL_LOCKED"
 	JournalNewer      Code = "JOURNAL_NEWER"
@@ -122,6 +123,7 @@ var Registry = []Entry{
 	{Quarantined, FaultKind, "The session has been taken out of service.", "It failed to start five times within a minute; other sessions are not affected.", "Read the node's log for the cause. It is tried again after a minute.", "unavailable", 503, 0, 70},
 	{Bug, BugKind, "Parley broke one of its own rules on this request.", "The request crashed its session twice and is not tried again.", "Report it with the node's log. Other requests go on.", "internal", 500, -32603, 70},
 	{Unauthenticated, RefusalKind, "The token is missing or wrong.", "The node wants a bearer token.", "Send `Authorization: Bearer …`, or set PARLEY_TOKEN for the parley command.", "unauthenticated", 401, 0, 77},
+	{ForbiddenRole, RefusalKind, "The token is of a role that may not do this.", "Each method belongs to roles; the text names those that may call this one.", "Use the token of a role that the text names. An operator's may do everything.", "permission_denied", 403, 0, 77},
 	{ForeignOrigin, RefusalKind, "The request came from a foreign page or host name.", "Its Origin or Host is not one this node serves.", "Open the node by its own address, or add the origin with --allow-origin.", "permission_denied", 403, 0, 77},
 	{JournalLocked, FaultKind, "Another process has the journal open.", "A second writer on one file would lose answers, so it is refused.", "Stop the other process, or use the running node through its address.", "unavailable", 503, 0, 73},
 	{JournalNewer, FaultKind, "The journal was written by a newer Parley.", "Its schema version is not known to this build.", "Run the newer version, or restore a backup made before the upgrade.", "failed_precondition", 400, 0, 73},

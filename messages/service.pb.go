@@ -1468,23 +1468,23 @@ const file_service_proto_rawDesc = "" +
 	"\x10ListInboxRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\"H\n" +
 	"\x11ListInboxResponse\x123\n" +
-	"\bmessages\x18\x01 \x03(\v2\x17.parley.v1.InboxMessageR\bmessages2\x97\x05\n" +
+	"\bmessages\x18\x01 \x03(\v2\x17.parley.v1.InboxMessageR\bmessages2\xa6\x05\n" +
 	"\x0eSessionService\x12=\n" +
 	"\x06Attach\x12\x18.parley.v1.AttachRequest\x1a\x19.parley.v1.AttachResponse\x12F\n" +
 	"\tBeginTurn\x12\x1b.parley.v1.BeginTurnRequest\x1a\x1c.parley.v1.BeginTurnResponse\x12F\n" +
 	"\tBeginStep\x12\x1b.parley.v1.BeginStepRequest\x1a\x1c.parley.v1.BeginStepResponse\x12@\n" +
 	"\aEndStep\x12\x19.parley.v1.EndStepRequest\x1a\x1a.parley.v1.EndStepResponse\x12@\n" +
-	"\aEndTurn\x12\x19.parley.v1.EndTurnRequest\x1a\x1a.parley.v1.EndTurnResponse\x12I\n" +
+	"\aEndTurn\x12\x19.parley.v1.EndTurnRequest\x1a\x1a.parley.v1.EndTurnResponse\x12N\n" +
 	"\n" +
-	"GetSession\x12\x1c.parley.v1.GetSessionRequest\x1a\x1d.parley.v1.GetSessionResponse\x12O\n" +
-	"\fListSessions\x12\x1e.parley.v1.ListSessionsRequest\x1a\x1f.parley.v1.ListSessionsResponse\x12@\n" +
-	"\aReadLog\x12\x19.parley.v1.ReadLogRequest\x1a\x1a.parley.v1.ReadLogResponse\x12T\n" +
-	"\rImportSession\x12\x1f.parley.v1.ImportSessionRequest\x1a .parley.v1.ImportSessionResponse(\x012\x93\a\n" +
+	"GetSession\x12\x1c.parley.v1.GetSessionRequest\x1a\x1d.parley.v1.GetSessionResponse\"\x03\x90\x02\x01\x12T\n" +
+	"\fListSessions\x12\x1e.parley.v1.ListSessionsRequest\x1a\x1f.parley.v1.ListSessionsResponse\"\x03\x90\x02\x01\x12E\n" +
+	"\aReadLog\x12\x19.parley.v1.ReadLogRequest\x1a\x1a.parley.v1.ReadLogResponse\"\x03\x90\x02\x01\x12T\n" +
+	"\rImportSession\x12\x1f.parley.v1.ImportSessionRequest\x1a .parley.v1.ImportSessionResponse(\x012\x9d\a\n" +
 	"\x0fQuestionService\x124\n" +
 	"\x03Ask\x12\x15.parley.v1.AskRequest\x1a\x16.parley.v1.AskResponse\x12R\n" +
-	"\rEndForeground\x12\x1f.parley.v1.EndForegroundRequest\x1a .parley.v1.EndForegroundResponse\x12R\n" +
-	"\rListQuestions\x12\x1f.parley.v1.ListQuestionsRequest\x1a .parley.v1.ListQuestionsResponse\x12L\n" +
-	"\vGetQuestion\x12\x1d.parley.v1.GetQuestionRequest\x1a\x1e.parley.v1.GetQuestionResponse\x12W\n" +
+	"\rEndForeground\x12\x1f.parley.v1.EndForegroundRequest\x1a .parley.v1.EndForegroundResponse\x12W\n" +
+	"\rListQuestions\x12\x1f.parley.v1.ListQuestionsRequest\x1a .parley.v1.ListQuestionsResponse\"\x03\x90\x02\x01\x12Q\n" +
+	"\vGetQuestion\x12\x1d.parley.v1.GetQuestionRequest\x1a\x1e.parley.v1.GetQuestionResponse\"\x03\x90\x02\x01\x12W\n" +
 	"\x0eWatchQuestions\x12 .parley.v1.WatchQuestionsRequest\x1a!.parley.v1.WatchQuestionsResponse0\x01\x12K\n" +
 	"\n" +
 	"AttachWait\x12\x1c.parley.v1.AttachWaitRequest\x1a\x1d.parley.v1.AttachWaitResponse0\x01\x12L\n" +
@@ -1493,10 +1493,10 @@ const file_service_proto_rawDesc = "" +
 	"\x06Expire\x12\x18.parley.v1.ExpireRequest\x1a\x19.parley.v1.ExpireResponse\x12C\n" +
 	"\bDelegate\x12\x1a.parley.v1.DelegateRequest\x1a\x1b.parley.v1.DelegateResponse\x12@\n" +
 	"\aDismiss\x12\x19.parley.v1.DismissRequest\x1a\x1a.parley.v1.DismissResponse\x12[\n" +
-	"\x10WithdrawQuestion\x12\".parley.v1.WithdrawQuestionRequest\x1a#.parley.v1.WithdrawQuestionResponse2\x84\x05\n" +
+	"\x10WithdrawQuestion\x12\".parley.v1.WithdrawQuestionRequest\x1a#.parley.v1.WithdrawQuestionResponse2\x89\x05\n" +
 	"\fInboxService\x12:\n" +
-	"\x05Steer\x12\x17.parley.v1.SteerRequest\x1a\x18.parley.v1.SteerResponse\x12F\n" +
-	"\tListInbox\x12\x1b.parley.v1.ListInboxRequest\x1a\x1c.parley.v1.ListInboxResponse\x12I\n" +
+	"\x05Steer\x12\x17.parley.v1.SteerRequest\x1a\x18.parley.v1.SteerResponse\x12K\n" +
+	"\tListInbox\x12\x1b.parley.v1.ListInboxRequest\x1a\x1c.parley.v1.ListInboxResponse\"\x03\x90\x02\x01\x12I\n" +
 	"\n" +
 	"AwaitInbox\x12\x1c.parley.v1.AwaitInboxRequest\x1a\x1d.parley.v1.AwaitInboxResponse\x12U\n" +
 	"\x0eCollectReplies\x12 .parley.v1.CollectRepliesRequest\x1a!.parley.v1.CollectRepliesResponse\x12L\n" +

@@ -174,18 +174,21 @@ func NewSessionServiceClient(httpClient connect.HTTPClient, baseURL string, opts
 			httpClient,
 			baseURL+SessionServiceGetSessionProcedure,
 			connect.WithSchema(sessionServiceMethods.ByName("GetSession")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		listSessions: connect.NewClient[messages.ListSessionsRequest, messages.ListSessionsResponse](
 			httpClient,
 			baseURL+SessionServiceListSessionsProcedure,
 			connect.WithSchema(sessionServiceMethods.ByName("ListSessions")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		readLog: connect.NewClient[messages.ReadLogRequest, messages.ReadLogResponse](
 			httpClient,
 			baseURL+SessionServiceReadLogProcedure,
 			connect.WithSchema(sessionServiceMethods.ByName("ReadLog")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		importSession: connect.NewClient[messages.ImportSessionRequest, messages.ImportSessionResponse](
@@ -309,18 +312,21 @@ func NewSessionServiceHandler(svc SessionServiceHandler, opts ...connect.Handler
 		SessionServiceGetSessionProcedure,
 		svc.GetSession,
 		connect.WithSchema(sessionServiceMethods.ByName("GetSession")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	sessionServiceListSessionsHandler := connect.NewUnaryHandler(
 		SessionServiceListSessionsProcedure,
 		svc.ListSessions,
 		connect.WithSchema(sessionServiceMethods.ByName("ListSessions")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	sessionServiceReadLogHandler := connect.NewUnaryHandler(
 		SessionServiceReadLogProcedure,
 		svc.ReadLog,
 		connect.WithSchema(sessionServiceMethods.ByName("ReadLog")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	sessionServiceImportSessionHandler := connect.NewClientStreamHandler(
@@ -437,12 +443,14 @@ func NewQuestionServiceClient(httpClient connect.HTTPClient, baseURL string, opt
 			httpClient,
 			baseURL+QuestionServiceListQuestionsProcedure,
 			connect.WithSchema(questionServiceMethods.ByName("ListQuestions")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		getQuestion: connect.NewClient[messages.GetQuestionRequest, messages.GetQuestionResponse](
 			httpClient,
 			baseURL+QuestionServiceGetQuestionProcedure,
 			connect.WithSchema(questionServiceMethods.ByName("GetQuestion")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		watchQuestions: connect.NewClient[messages.WatchQuestionsRequest, messages.WatchQuestionsResponse](
@@ -611,12 +619,14 @@ func NewQuestionServiceHandler(svc QuestionServiceHandler, opts ...connect.Handl
 		QuestionServiceListQuestionsProcedure,
 		svc.ListQuestions,
 		connect.WithSchema(questionServiceMethods.ByName("ListQuestions")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	questionServiceGetQuestionHandler := connect.NewUnaryHandler(
 		QuestionServiceGetQuestionProcedure,
 		svc.GetQuestion,
 		connect.WithSchema(questionServiceMethods.ByName("GetQuestion")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	questionServiceWatchQuestionsHandler := connect.NewServerStreamHandler(
@@ -783,6 +793,7 @@ func NewInboxServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			httpClient,
 			baseURL+InboxServiceListInboxProcedure,
 			connect.WithSchema(inboxServiceMethods.ByName("ListInbox")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		awaitInbox: connect.NewClient[messages.AwaitInboxRequest, messages.AwaitInboxResponse](
@@ -905,6 +916,7 @@ func NewInboxServiceHandler(svc InboxServiceHandler, opts ...connect.HandlerOpti
 		InboxServiceListInboxProcedure,
 		svc.ListInbox,
 		connect.WithSchema(inboxServiceMethods.ByName("ListInbox")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	inboxServiceAwaitInboxHandler := connect.NewUnaryHandler(
