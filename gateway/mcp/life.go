@@ -49,3 +49,21 @@ func (m *minted) get(draw func() string) string {
 	}
 	return m.session
 }
+
+type lifeKey struct{}
+
+// withLife hands a request's life to the tools. Transports call it in a
+// receiving middleware, for tools/call and for tools/list, which only looks at
+// session and waitMax.
+func withLife(ctx context.Context, l *life) context.Context {
+	return context.WithValue(ctx, lifeKey{}, l)
+}
+
+// lifeOf returns the life of the request that ctx belongs to. A request that no
+// transport has looked at lives as long as its ctx, and is never confirmed.
+func lifeOf(ctx context.Context) *life {
+	if l, ok := ctx.Value(lifeKey{}).(*life); ok {
+		return l
+	}
+	return &life{gone: ctx, whenWritten: func(func()) {}}
+}

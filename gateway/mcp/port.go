@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"time"
 
@@ -23,6 +24,9 @@ type Port interface {
 
 // Options of the door.
 type Options struct {
+	// Definition is the tool as the agent's request header records it: a JSON
+	// object with name, description and parameters (Q-020 … Q-023). Needed.
+	Definition json.RawMessage
 	// Mode is the definition under which ask_user_question is registered: timed
 	// or legacy.
 	Mode messages.Mode
