@@ -51,6 +51,28 @@ func (h Header) Line() []byte {
 	return append(dst, '}')
 }
 
+// Named returns the header under another id. Its other fields stay as they stand, those of no meaning to us included.
+func (h Header) Named(id string) Header {
+	h.ID = id
+	if h.line == nil {
+		return h
+	}
+	dst := []byte{'{'}
+	for k, v := range value(h.line).members {
+		if len(dst) > 1 {
+			dst = append(dst, ',')
+		}
+		dst = append(append(dst, k...), ':')
+		if k.is("id") {
+			dst = appendString(dst, id)
+		} else {
+			dst = append(dst, v...)
+		}
+	}
+	h.line = append(dst, '}')
+	return h
+}
+
 // appendField appends a further string member, unless it is empty.
 func appendField(dst []byte, key, val string) []byte {
 	if val == "" {
