@@ -42,16 +42,17 @@ var mayImport = map[string]string{
 	"simulation":               "messages sessionlog actors journal query supervisor .",
 	"cmd":                      ". simulation messages messages/messagesconnect",
 	"internal":                 "messages", // generators of pages; nobody imports them
+	"e2e":                      "",         // tools of tests that drive the binary; nobody imports them
 }
 
 // library confines one outside module (a prefix of import paths) to folders.
 // Tests may use it in the folders of tests too; "*" is everywhere.
 var libraries = []struct{ path, code, tests string }{
-	{"connectrpc.com/connect", "gateway messages/messagesconnect cmd/node", ". messages simulation"},
+	{"connectrpc.com/connect", "gateway messages/messagesconnect cmd/node", ". messages simulation e2e"},
 	{"github.com/asynkron/protoactor-go", "supervisor", ""},
 	{"github.com/bufbuild/protocompile", "", "messages"},
 	{"github.com/jackc/pgx", "journal/postgres", ""},
-	{"github.com/modelcontextprotocol/go-sdk", "gateway", ". cmd/node"},
+	{"github.com/modelcontextprotocol/go-sdk", "gateway", ". cmd/node e2e"},
 	{"github.com/ncruces/go-sqlite3", "journal/sqlite", ""},
 	{"github.com/spf13/cobra", "cmd/node", ""},
 	{"github.com/spf13/pflag", "cmd/node", ""},
