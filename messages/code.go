@@ -54,6 +54,8 @@ const (
 	JournalIO         Code = "JOURNAL_IO"
 	SessionCorrupt    Code = "SESSION_CORRUPT"
 	SessionGeneration Code = "SESSION_GENERATION"
+	SessionExists     Code = "SESSION_EXISTS"
+	BadLog            Code = "BAD_LOG"
 )
 
 // Kind tells the three kinds of trouble apart.
@@ -133,6 +135,8 @@ var Registry = []Entry{
 	{JournalIO, FaultKind, "The disk failed.", "Reading or writing the journal returned an error; the text has it.", "Check the disk. Send the request again: it is answered from the log if it had been recorded.", "unavailable", 503, 0, 73},
 	{SessionCorrupt, FaultKind, "This session's log is damaged.", "A record does not follow from the ones before it; the text says where.", "Export what is readable with `parley log`, and restore the session from a backup.", "data_loss", 500, 0, 70},
 	{SessionGeneration, RefusalKind, "This session's log is of a generation that cannot be written.", "It was imported, and keeps its own generation.", "Read, search and export it; start a new session to ask.", "failed_precondition", 400, 0, 33},
+	{SessionExists, RefusalKind, "There is a session of this name already.", "An import never adds to a session and never replaces one.", "Import it under another name (`parley import FILE --as NAME`); `parley export` shows what is there.", "already_exists", 409, 0, 34},
+	{BadLog, RefusalKind, "The log cannot be imported.", "It is no log in the public session format, or a record does not follow from the ones before it; the text says where.", "Correct the named line, or export the session again where it was written. Nothing was imported.", "invalid_argument", 400, 0, 35},
 }
 
 var byCode = func() map[Code]Entry {
