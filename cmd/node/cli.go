@@ -161,7 +161,7 @@ Without a verb, parley serves a node.`,
 	root.SetHelpCommandGroupID("node")
 	root.SetCompletionCommandGroupID("node")
 	add("people", c.questionsCommand(), c.answerCommand())
-	add("agent", c.askCommand(), c.inboxCommand(), c.withdrawCommand())
+	add("agent", c.askCommand(), c.inboxCommand(), c.withdrawCommand(), c.hookCommand())
 	add("node", c.serveCommand(), c.sessionsCommand(), c.logCommand(), c.conformanceCommand(), c.versionCommand())
 	root.AddCommand(exitCodesTopic(), environmentTopic())
 	root.InitDefaultHelpCmd()

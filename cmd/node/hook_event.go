@@ -1,0 +1,147 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/parleyrun/parley/messages"
+)
+
+// eventBytesMax is how long the event of a hook may be. Agents put whole tool responses into it.
+const eventBytesMax = 16 << 20
+
+// hookEvent is what a hook needs of the event that the agent wrote to its stdin: Claude Code and Codex name the same
+// fields. Unknown fields are ignored, and one of another type counts as absent.
+type hookEvent struct {
+	name       string // hook_event_name
+	session    string // session_id, the agent's own
+	subagent   string // agent_id: the event of a subagent
+	tool       string // tool_name
+	toolUse    string // tool_use_id
+	response   json.RawMessage
+	stopActive bool // stop_hook_active: a Stop hook has spoken, and the turn went on
+}
+
+// readEvent reads the event of a hook.
+func readEvent(text []byte) (hookEvent, error) {
+	if len(bytes.TrimSpace(text)) == 0 {
+		return hookEvent{}, errors.New("there is no event on stdin; an agent writes one")
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(text, &fields); err != nil {
+		return hookEvent{}, fmt.Errorf("the event on stdin is no JSON object: %w", err)
+	}
+	e := hookEvent{response: fields["tool_response"]}
+	for name, to := range map[string]*string{
+		"hook_event_name": &e.name, "session_id": &e.session, "agent_id": &e.subagent, "tool_name": &e.tool, "tool_use_id": &e.toolUse,
+	} {
+		if json.Unmarshal(fields[name], to) != nil {
+			*to = ""
+		}
+	}
+	if json.Unmarshal(fields["stop_hook_active"], &e.stopActive) != nil {
+		e.stopActive = false
+	}
+	return e, nil
+}
+
+// parleySession is the session that the MCP door gives to the conversation of the event.
+func (e hookEvent) parleySession(agent string) (string, error) {
+	if e.session == "" {
+		return "", errors.New("the event has no session_id: name the session with --session")
+	}
+	session := strings.TrimSuffix(agent, "-code") + "-" + e.session
+	if err := messages.CheckID("session_id", session); err != nil {
+		return "", err
+	}
+	return session, nil
+}
+
+// receipt is the client's id of the call whose response this event says has arrived, when the call was one of ours.
+func (e hookEvent) receipt() string {
+	ours := strings.HasSuffix(e.tool, "ask_user_question") || strings.HasSuffix(e.tool, "collect_replies")
+	if e.name != "PostToolUse" || !ours || !arrived(e.response) || messages.CheckID("tool_use_id", e.toolUse) != nil {
+		return ""
+	}
+	return e.toolUse
+}
+
+// arrived reports whether a tool_response is one. An error is none: it may be the client's own word that it gave up.
+func arrived(response json.RawMessage) bool {
+	switch string(bytes.TrimSpace(response)) {
+	case "", "null", `""`, "[]", "{}":
+		return false
+	}
+	var failed struct {
+		IsError  any `json:"isError"`
+		IsError2 any `json:"is_error"`
+	}
+	_ = json.Unmarshal(response, &failed) // a list or a text has no such field
+	return failed.IsError != true && failed.IsError2 != true
+}
+
+// audible reports whether the agent shows its model what a hook says at this event. A subagent is left in peace: the
+// replies are for the conversation.
+func (e hookEvent) audible(agent string) bool {
+	switch e.name {
+	case "SessionStart", "UserPromptSubmit", "PostToolUse":
+		return e.subagent == ""
+	case "PostToolUseFailure":
+		return e.subagent == "" && agent == claudeCode
+	case "Stop":
+		// A turn that a Stop hook has continued may end: one that always speaks is cut off after some rounds.
+		return !e.stopActive
+	}
+	return false
+}
+
+// hookAnswer is what a hook prints.
+type hookAnswer struct {
+	Specific *hookSpecific `json:"hookSpecificOutput,omitempty"`
+	Decision string        `json:"decision,omitempty"`
+	Reason   string        `json:"reason,omitempty"`
+}
+
+type hookSpecific struct {
+	Event   string `json:"hookEventName"`
+	Context string `json:"additionalContext"`
+}
+
+// ring words the bell as the agent shows it to its model.
+func (e hookEvent) ring(agent string, n int) hookAnswer {
+	switch {
+	case n == 0:
+		return hookAnswer{}
+	case e.name == "Stop" && agent == codexAgent: // which refuses additional context there
+		return hookAnswer{Decision: "block", Reason: bellText(n)}
+	}
+	return hookAnswer{Specific: &hookSpecific{e.name, bellText(n)}}
+}
+
+// readWithin reads all of r, of which it keeps the first max bytes: a writer whose pipe closes early might fail.
+func readWithin(ctx context.Context, r io.Reader, limit int) ([]byte, error) {
+	type read struct {
+		text []byte
+		err  error
+	}
+	done := make(chan read, 1)
+	go func() { // left behind when the writer does not finish; the process ends soon after
+		text, err := io.ReadAll(io.LimitReader(r, int64(limit)+1))
+		if len(text) > limit {
+			_, _ = io.Copy(io.Discard, r)
+			err = messages.Refuse(messages.TooLarge, "the event on stdin has more than %d bytes", limit)
+		}
+		done <- read{text, err}
+	}()
+	select {
+	case got := <-done:
+		return got.text, got.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("no whole event on stdin within %s", hookLimit)
+	}
+}
