@@ -74,7 +74,7 @@ func (d *Door) answered(corr uint64, m messages.Reply, fx *Effects) {
 	}
 	if r, ok := m.(*messages.AskResponse); ok && r.GetWaiting() != nil {
 		if ask, ok := c.cmd.(*messages.AskRequest); ok {
-			d.calls[corr] = doorCall{ask: &askRef{ask.GetSession(), ask.GetRoot(), ask.GetAttempt(), r.GetCallId()}}
+			d.calls[corr] = doorCall{ask: &askRef{ask.GetSession(), ask.GetRoot(), cmp.Or(r.GetJoined(), ask.GetAttempt()), r.GetCallId()}}
 		}
 	} else {
 		delete(d.calls, corr)

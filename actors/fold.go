@@ -40,7 +40,11 @@ type wait struct {
 	synthetic  bool
 	legacy     bool
 	ids        []string // the questions' ids, of a legacy call only: the projection does not track it
+	receipt    *asked   // of a call whose result is to be acknowledged
 }
+
+// asked is what the client of such a call said of it.
+type asked struct{ correlation string }
 
 func newFold(version int, inherited int64) fold {
 	return fold{inherited: inherited, questions: sessionlog.NewQuestions(inherited), progress: sessionlog.NewProgress(version)}
@@ -106,18 +110,23 @@ func (f fold) with(ev sessionlog.Event) fold {
 }
 
 // fingerprint tells the questions of one call from those of another, whatever
-// else its arguments say. It is 64 bits of FNV-1a, kept in memory only.
+// else its arguments say. It is kept in memory only.
 func fingerprint(arguments string) (asks uint64, ids []string) {
 	text := []byte(arguments)
 	questions, ids, ok := sessionlog.ParseArguments(arguments)
 	if ok {
 		text = questions
 	}
-	asks = 14695981039346656037
+	return hash(text), ids
+}
+
+// hash is 64 bits of FNV-1a.
+func hash(text []byte) uint64 {
+	h := uint64(14695981039346656037)
 	for _, c := range text {
-		asks = (asks ^ uint64(c)) * 1099511628211
+		h = (h ^ uint64(c)) * 1099511628211
 	}
-	return asks, ids
+	return h
 }
 
 // recorded reports whether the wait stands in the log; before its parley/wait
@@ -134,6 +143,9 @@ func (f *fold) openWait(ev sessionlog.Event) {
 		}
 		if r.Legacy && c.wait != nil {
 			w.ids = c.wait.ids
+		}
+		if r.Receipt {
+			w.receipt = &asked{r.Correlation}
 		}
 		c.wait = &w
 	})

@@ -58,6 +58,12 @@ type (
 		From Addr
 		Req  *messages.WithdrawQuestionRequest
 	}
+	// WaitLeave: the request that waited is gone. Unkeyed: the call has no late path.
+	WaitLeave struct {
+		From    Addr
+		Unkeyed bool
+		Reason  string
+	}
 	// OpenClaim and CloseClaim come from a claim.
 	OpenClaim  struct{ From Addr }
 	CloseClaim struct {
@@ -164,6 +170,7 @@ func (WaitExpire) local()   {}
 func (WaitDelegate) local() {}
 func (WaitDismiss) local()  {}
 func (WaitCancel) local()   {}
+func (WaitLeave) local()    {}
 func (OpenClaim) local()    {}
 func (CloseClaim) local()   {}
 func (Ended) local()        {}

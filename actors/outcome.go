@@ -99,6 +99,7 @@ const (
 	OutcomeDeadline              // the host's unattended deadline
 	OutcomeCancelled             // the caller's signal, a withdrawal, a turn's end
 	OutcomeDisposed              // the session is deleted or its service disposed
+	OutcomeLost                  // the request that waited ended before its result
 	OutcomeReply                 // a late reply to be queued: proposed by the inbox
 )
 
@@ -109,6 +110,8 @@ type Outcome struct {
 	Submit *messages.SubmitRequest
 	// Err is set for OutcomeFailed.
 	Err *messages.Error
+	// Unkeyed is set for OutcomeLost when the call has no late path.
+	Unkeyed bool
 	// By and Reason name the actor of a failure, expiry or cancellation.
 	By, Reason string
 }
@@ -146,6 +149,10 @@ func Settle(timed bool, out Outcome) (ResultKind, *messages.Error) {
 			return ResultNone, nil
 		}
 		return ResultError, out.Err
+	case OutcomeLost: // the request is not the question: that one goes on
+		if !out.Unkeyed {
+			return ResultPending, nil
+		}
 	case OutcomeCancelled, OutcomeDisposed, OutcomeReply:
 	}
 	return ResultError, errAborted()

@@ -7,6 +7,7 @@ import "github.com/parleyrun/parley/sessionlog"
 // for most parked sessions have none.
 type past struct {
 	settled  []sessionlog.SettledRecord
+	at       []int64        // when each was settled; wall milliseconds
 	accepted map[string]int // submission id → its latest record
 	winners  map[string]int // call id → its latest settlement
 	results  map[attemptKey]result
@@ -25,9 +26,9 @@ type result struct {
 // resultsMax bounds how many results a session keeps at hand for repeats.
 const resultsMax = 512
 
-func (p *past) settle(r sessionlog.SettledRecord) {
+func (p *past) settle(r sessionlog.SettledRecord, at int64) {
 	i := len(p.settled)
-	p.settled = append(p.settled, r)
+	p.settled, p.at = append(p.settled, r), append(p.at, at)
 	if p.accepted == nil {
 		p.accepted, p.winners = map[string]int{}, map[string]int{}
 	}
@@ -77,6 +78,19 @@ func (p *past) submission(id string) (sessionlog.SettledRecord, bool) {
 		return sessionlog.SettledRecord{}, false
 	}
 	return p.settled[i], true
+}
+
+// saidAt is when a queued message was accepted; 0: unknown.
+func (p *past) saidAt(message string) int64 {
+	if p == nil {
+		return 0
+	}
+	for i := len(p.settled) - 1; i >= 0; i-- { // what waits is young
+		if p.settled[i].MessageID == message {
+			return p.at[i]
+		}
+	}
+	return 0
 }
 
 // of returns the records about a queued message, oldest first.

@@ -21,12 +21,13 @@ type Session struct {
 	id    string
 
 	// Folded. Only Apply changes these.
-	fold     fold
-	version  int // of the log's generation; -1: the session does not exist yet
-	lastTime int64
-	root     sessionlog.RootRecord
-	past     *past
-	admitted []admission // by the latest turn
+	fold       fold
+	version    int // of the log's generation; -1: the session does not exist yet
+	lastTime   int64
+	root       sessionlog.RootRecord
+	past       *past
+	admitted   []admission // by the latest turn
+	deliveries *deliveries
 
 	// Volatile.
 	ahead       *ahead
@@ -97,18 +98,24 @@ func (s *Session) Apply(ev sessionlog.Event) {
 		r, err := sessionlog.DecodeRoot(ev)
 		s.fold.note(err)
 		s.root = r
-		s.version = max(s.version, sessionlog.V3)
+		if s.version == -1 {
+			s.version = sessionlog.V3
+		}
 	case sessionlog.TypeSettled:
 		if r, err := sessionlog.DecodeSettled(ev); err == nil {
-			s.remember().settle(r)
+			s.remember().settle(r, ev.Time)
+			s.deliveries.over(r)
 		}
 	case sessionlog.TypeToolResult:
 		s.applyResult(before, ev)
+	case sessionlog.TypeDelivered:
+		s.applyDelivered(ev)
 	case sessionlog.TypeTurnStart:
 		s.admitted = nil
 	case sessionlog.TypeUserMessage:
 		if m, err := sessionlog.ParseMessage(ev.Data); err == nil {
 			s.admitted = append(s.admitted, admission{s.fold.progress.Step(), m})
+			s.deliveries.settle(m.ReplyTo)
 		}
 	}
 }
@@ -128,6 +135,9 @@ func (s *Session) applyResult(before fold, ev sessionlog.Event) {
 	}
 	if c, open := before.openWaitOf(r.CallID); open {
 		s.remember().keep(attemptKey{c.wait.attempt, r.CallID}, result{c.asks, r})
+		if c.wait.receipt != nil {
+			s.oweResult(before, c, r, ev)
+		}
 	}
 }
 
@@ -172,6 +182,8 @@ func (s *Session) decide(now Now, in Envelope) Effects {
 		return s.endTurn(now, in.From, m)
 	case *messages.AskRequest:
 		return s.ask(now, in.From, m)
+	case *messages.EndForegroundRequest:
+		return s.endForeground(in.From, m)
 	case *messages.AskDetachRequest:
 		return s.detach(in.From, m)
 	case *messages.SubmitRequest:
@@ -194,6 +206,10 @@ func (s *Session) decide(now Now, in Envelope) Effects {
 		return s.withdrawMessage(now, in.From, m)
 	case *messages.AwaitInboxRequest:
 		return s.awaitInbox(in.From, m)
+	case *messages.CollectRepliesRequest:
+		return s.collect(now, in.From, m)
+	case *messages.AcknowledgeRequest:
+		return s.acknowledge(now, in.From, m)
 	case *messages.ClaimOpen:
 		return s.openClaim(in.From, m)
 	case *messages.ClaimRelease:

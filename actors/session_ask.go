@@ -35,6 +35,17 @@ func (a *asking) failsFirst() bool {
 	return true
 }
 
+// foregroundMS is how long the call waits: as long as it asked for, and no
+// longer than its client lets it run. 0: for ever. A legacy call has no late
+// path, so its door ends it, and no deadline does.
+func (a *asking) foregroundMS() int64 {
+	limit := a.req.GetWaitMaxMs()
+	if limit == 0 || !a.timed || a.timeoutMS != 0 && a.timeoutMS < limit {
+		return a.timeoutMS
+	}
+	return limit
+}
+
 // ask attaches a repeated attempt to what became of it, or opens a new wait.
 func (s *Session) ask(now Now, from Addr, req *messages.AskRequest) Effects {
 	for field, id := range map2("attempt", req.GetAttempt(), "call_id", CallID(req)) {
@@ -55,6 +66,11 @@ func (s *Session) ask(now Now, from Addr, req *messages.AskRequest) Effects {
 		return s.refuse(from, s.over(CallID(req)))
 	}
 	a := s.checkArguments(from, req)
+	if req.GetJoin() && a.failure == nil && s.caller(req.GetRoot()) == CallerRoot {
+		if fx, joined := s.join(now, a); joined {
+			return fx
+		}
+	}
 	if err := s.checkMayAsk(a); err != nil {
 		if a.failsFirst() {
 			err = a.failure
@@ -191,7 +207,8 @@ func (s *Session) openCall(now Now, a asking) Effects {
 	}
 	callSeq := b.f.next
 	b.add(sessionlog.ToolCall(turn, step, a.callID, sessionlog.ToolName, a.req.GetArguments()))
-	rec := sessionlog.WaitRecord{CallID: a.callID, Attempt: a.req.GetAttempt(), Synthetic: synthetic, Legacy: !a.timed}
+	rec := sessionlog.WaitRecord{CallID: a.callID, Attempt: a.req.GetAttempt(), Synthetic: synthetic, Legacy: !a.timed,
+		Receipt: a.req.GetReceipt(), WaitMaxMS: a.req.GetWaitMaxMs(), Client: a.req.GetClient(), Correlation: a.req.GetCorrelation()}
 	if a.failure != nil { // the wait is made and discarded, so that a repeated attempt finds its result
 		code := string(a.failure.Code)
 		if a.plain {
@@ -203,8 +220,8 @@ func (s *Session) openCall(now Now, a asking) Effects {
 		fx.Replies = []Reply{{a.from, a.failure.Wire()}}
 		return fx
 	}
-	if a.timeoutMS != 0 {
-		deadline := now.Wall + a.timeoutMS
+	if wait := a.foregroundMS(); wait != 0 {
+		deadline := now.Wall + wait
 		rec.DeadlineMS = &deadline
 	}
 	b.add(rec.Event())

@@ -115,21 +115,7 @@ func (s *Session) admit(now Now, from Addr, req *messages.AdmitMessagesRequest) 
 		}
 	}
 	b := s.batch(now)
-	turn := b.f.progress.Turn()
-	if own {
-		turn++
-		b.add(sessionlog.TurnStart(turn))
-	}
-	taken := s.take(b, want)
-	if own {
-		b.add(sessionlog.StepStart(turn, 1))
-	}
-	for _, m := range taken {
-		b.add(userMessage(m))
-	}
-	if own {
-		b.add(sessionlog.StepEnd(turn, 1), sessionlog.TurnEnd(turn, sessionlog.Completed))
-	}
+	taken := s.addAdmission(b, want, own)
 	fx := b.effects()
 	s.tellInbox(&fx, Admitted{want})
 	fx.Replies = append(fx.Replies, Reply{from, &messages.AdmitMessagesResponse{Messages: inboxMessages(taken, "")}})
@@ -185,7 +171,8 @@ func (s *Session) awaitInbox(from Addr, req *messages.AwaitInboxRequest) Effects
 	}
 	waiting := append(ids(s.fold.lists.NextStep), ids(s.fold.lists.NextTurn)...)
 	if req.GetNow() {
-		return s.reply(from, &messages.AwaitInboxResponse{Queued: int32(min(len(waiting), 1<<30)), MessageIds: waiting})
+		return s.reply(from, &messages.AwaitInboxResponse{Queued: int32(min(len(waiting), 1<<30)), MessageIds: waiting,
+			Undelivered: int32(min(s.deliveries.undelivered(), 1<<30))})
 	}
 	var fx Effects
 	s.toInbox(&fx, Await{From: from, IDs: waiting})

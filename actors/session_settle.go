@@ -217,6 +217,8 @@ func outcomeName(kind ResultKind, out Outcome) string {
 		return outcomeNoProvider
 	case out.Kind == OutcomeCancelled:
 		return OutcomeWithdrawn
+	case out.Kind == OutcomeLost:
+		return outcomeAborted
 	case out.Kind == OutcomeFailed && out.Err.Code == messages.AskCancelled:
 		return outcomeCancelled
 	}

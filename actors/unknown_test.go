@@ -25,7 +25,7 @@ import (
 var locals = []actors.Local{
 	actors.Fired{}, actors.PartDied{}, actors.SessionGone{}, actors.DoorCall{}, actors.DoorCancel{}, actors.StreamClosed{},
 	actors.AddAsker{}, actors.DropAsker{}, actors.WaitSubmit{}, actors.WaitExpire{}, actors.WaitDelegate{}, actors.WaitDismiss{},
-	actors.WaitCancel{}, actors.OpenClaim{}, actors.CloseClaim{}, actors.Ended{}, actors.LateSubmit{}, actors.ClaimMarks{},
+	actors.WaitCancel{}, actors.WaitLeave{}, actors.OpenClaim{}, actors.CloseClaim{}, actors.Ended{}, actors.LateSubmit{}, actors.ClaimMarks{},
 	actors.AdmitMarks{}, actors.TurnEnded{}, actors.Admitted{}, actors.Inserted{}, actors.Await{}, actors.Recorded{}, actors.Refused{},
 	actors.Record{}, actors.Reroute{}, actors.Quiet{}, actors.Marked{}, actors.AdmitChecked{}, actors.PartIdle{},
 }

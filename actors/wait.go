@@ -100,6 +100,8 @@ func (w *Wait) Step(now Now, in Envelope) Effects {
 		w.propose(proposal{m.From, m, Outcome{Kind: OutcomeFailed, Err: err, By: m.Req.GetBy()}}, &fx)
 	case WaitCancel:
 		w.propose(proposal{m.From, m, Outcome{Kind: OutcomeCancelled, By: m.Req.GetBy(), Reason: m.Req.GetReason()}}, &fx)
+	case WaitLeave:
+		w.propose(proposal{m.From, m, Outcome{Kind: OutcomeLost, Unkeyed: m.Unkeyed, Reason: m.Reason}}, &fx)
 	case Fired:
 		if m.Gen == w.gen && !w.ended { // an older generation was replaced while this one lay in the mailbox
 			w.propose(proposal{out: Outcome{Kind: OutcomeDeadline}}, &fx)
@@ -285,6 +287,8 @@ func (w *Wait) tell(p proposal, end End, won bool, fx *Effects) {
 		}
 	case WaitCancel: // told what became of the call, whoever won
 		reply(&messages.WithdrawQuestionResponse{Settlement: end.Settlement})
+	case WaitLeave: // likewise
+		reply(&messages.EndForegroundResponse{Settlement: end.Settlement})
 	}
 }
 

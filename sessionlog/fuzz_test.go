@@ -304,6 +304,24 @@ func FuzzDecodeSettled(f *testing.F) {
 	})
 }
 
+// As FuzzDecodeWait.
+func FuzzDecodeDelivered(f *testing.F) {
+	f.Add([]byte(`{"list":2,"shown":["reply-a"],"correlation":"x","acknowledged":1,"callId":"c"}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := DecodeDelivered(Event{Type: TypeDelivered, Data: data})
+		if err != nil {
+			fatalUnlessTyped(t, err)
+			return
+		}
+		again, err := DecodeDelivered(r.Event())
+		noError(t, err)
+		if len(r.Shown) == 0 {
+			r.Shown, again.Shown = nil, nil
+		}
+		equal(t, r, again)
+	})
+}
+
 // Data that never was JSON must not break a fold: it says nothing.
 func FuzzFoldAnyBytes(f *testing.F) {
 	f.Add(TypeToolResult, []byte(`{"message":{"toolCallId":"c","content":[{"type":"text","text":"{`))

@@ -42,6 +42,12 @@ type WaitRecord struct {
 	DeadlineMS *int64 `json:"deadlineMs"`          // wall clock, epoch milliseconds; nil is written as "never"
 	Synthetic  bool   `json:"synthetic,omitempty"` // the turn and step around the call are ours, not the agent's
 	Legacy     bool   `json:"legacy,omitempty"`    // a blocking ask, which has no late path
+
+	// Of a call whose request may be lost on its way (architecture, "Doors").
+	Receipt     bool   `json:"receipt,omitempty"`     // its result is undelivered until parley/delivered says otherwise
+	WaitMaxMS   int64  `json:"waitMaxMs,omitempty"`   // how long its client lets a call run; 0: no limit
+	Client      string `json:"client,omitempty"`      // the client's name
+	Correlation string `json:"correlation,omitempty"` // the client's own id of the call
 }
 
 const never = `"never"`
@@ -62,6 +68,12 @@ func (r WaitRecord) Event() Event {
 	if r.Legacy {
 		d = append(d, `,"legacy":true`...)
 	}
+	if r.Receipt {
+		d = append(d, `,"receipt":true`...)
+	}
+	d = appendCount(d, "waitMaxMs", r.WaitMaxMS)
+	d = appendField(d, "client", r.Client)
+	d = appendField(d, "correlation", r.Correlation)
 	return Event{Type: TypeWait, Data: append(d, '}')}.Ours()
 }
 
@@ -77,7 +89,10 @@ func (r *WaitRecord) UnmarshalJSON(data []byte) (err error) {
 // DecodeWait reads parley/wait. The error is a *CorruptError.
 func DecodeWait(ev Event) (WaitRecord, error) {
 	f := fieldsOf(ev, TypeWait)
-	r := WaitRecord{CallID: f.required("callId"), Attempt: f.required("attempt"), Synthetic: f.flag("synthetic"), Legacy: f.flag("legacy")}
+	r := WaitRecord{
+		CallID: f.required("callId"), Attempt: f.required("attempt"), Synthetic: f.flag("synthetic"), Legacy: f.flag("legacy"),
+		Receipt: f.flag("receipt"), WaitMaxMS: f.count("waitMaxMs"), Client: f.text("client"), Correlation: f.text("correlation"),
+	}
 	if deadline := f.data.get("deadlineMs"); !deadline.is("never") {
 		ms, ok := deadline.whole()
 		if !ok {
@@ -121,6 +136,68 @@ func DecodeSettled(ev Event) (SettledRecord, error) {
 	return r, f.err
 }
 
+// DeliveredRecord says what the agent's side was handed, or that it has arrived. What was handed out in a list is
+// unacknowledged until its list, or its call, is.
+type DeliveredRecord struct {
+	List         int64    `json:"list,omitempty"`         // the number of a list that was handed out, from 1
+	Shown        []string `json:"shown,omitempty"`        // the ids of the messages in that list
+	Correlation  string   `json:"correlation,omitempty"`  // the client's own id of the call that got the list
+	Acknowledged int64    `json:"acknowledged,omitempty"` // the number of a list that has arrived
+	CallID       string   `json:"callId,omitempty"`       // a question call whose own result has arrived
+}
+
+// Event returns the record as parley/delivered, not yet stamped.
+func (r DeliveredRecord) Event() Event {
+	var d []byte
+	d = appendCount(d, "list", r.List)
+	if len(r.Shown) > 0 {
+		d = append(d, `,"shown":[`...)
+		for i, id := range r.Shown {
+			if i > 0 {
+				d = append(d, ',')
+			}
+			d = appendString(d, id)
+		}
+		d = append(d, ']')
+	}
+	d = appendField(d, "correlation", r.Correlation)
+	d = appendCount(d, "acknowledged", r.Acknowledged)
+	d = appendField(d, "callId", r.CallID)
+	if len(d) > 0 {
+		d[0] = '{' // instead of the first member's comma
+	} else {
+		d = append(d, '{')
+	}
+	return Event{Type: TypeDelivered, Data: append(d, '}')}.Ours()
+}
+
+// DecodeDelivered reads parley/delivered. The error is a *CorruptError.
+func DecodeDelivered(ev Event) (DeliveredRecord, error) {
+	f := fieldsOf(ev, TypeDelivered)
+	r := DeliveredRecord{List: f.count("list"), Correlation: f.text("correlation"), Acknowledged: f.count("acknowledged"), CallID: f.text("callId")}
+	shown := f.data.get("shown")
+	if shown != nil && !shown.isList() {
+		f.fail("shown must be a list")
+		return r, f.err
+	}
+	for v := range shown.elements {
+		id, ok := v.str()
+		if !ok {
+			f.fail("shown must hold strings")
+		}
+		r.Shown = append(r.Shown, id)
+	}
+	return r, f.err
+}
+
+// appendCount appends a further number, unless it is 0.
+func appendCount(dst []byte, key string, n int64) []byte {
+	if n == 0 {
+		return dst
+	}
+	return strconv.AppendInt(append(append(append(dst, `,"`...), key...), `":`...), n, 10)
+}
+
 // fields reads the data of one of our own events and keeps the first problem. Unknown fields are let through: a
 // newer build may have added them.
 type fields struct {
@@ -159,6 +236,20 @@ func (f *fields) text(key string) string {
 		f.fail(fmt.Sprintf("%s must be a string", key))
 	}
 	return s
+}
+
+// count reads a whole number that is not negative; absent is 0.
+func (f *fields) count(key string) int64 {
+	v := f.data.get(key)
+	if v == nil {
+		return 0
+	}
+	n, ok := v.whole()
+	if !ok || n < 0 {
+		f.fail(fmt.Sprintf("%s must be a whole number", key))
+		return 0
+	}
+	return n
 }
 
 func (f *fields) flag(key string) bool {

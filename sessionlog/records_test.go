@@ -25,6 +25,8 @@ func TestOurRecords(t *testing.T) {
 		`{"callId":"c","attempt":"a","deadlineMs":"never"}`:                                      {CallID: "c", Attempt: "a"},
 		`{"callId":"c","attempt":"a","deadlineMs":1700000000000,"synthetic":true,"legacy":true}`: {CallID: "c", Attempt: "a", DeadlineMS: &deadline, Synthetic: true, Legacy: true},
 		`{"callId":"\ud800","attempt":"","deadlineMs":"never","legacy":true}`:                    {CallID: "\xed\xa0\x80", Legacy: true},
+		`{"callId":"c","attempt":"a","deadlineMs":"never","receipt":true,"waitMaxMs":50000,"client":"claude-code","correlation":"toolu_1"}`: {
+			CallID: "c", Attempt: "a", Receipt: true, WaitMaxMS: 50_000, Client: "claude-code", Correlation: "toolu_1"},
 	}
 	for want, r := range waits {
 		ev := r.Event()
@@ -39,6 +41,23 @@ func TestOurRecords(t *testing.T) {
 		var plain WaitRecord
 		noError(t, json.Unmarshal(tagged, &plain))
 		equal(t, r, plain)
+	}
+	delivered := map[string]DeliveredRecord{
+		`{"list":3,"shown":["reply-a","b\"c"],"correlation":"toolu_2"}`: {List: 3, Shown: []string{"reply-a", `b"c`}, Correlation: "toolu_2"},
+		`{"acknowledged":3}`: {Acknowledged: 3},
+		`{"callId":"q-1"}`:   {CallID: "q-1"},
+		`{}`:                 {},
+	}
+	for want, r := range delivered {
+		ev := r.Event()
+		isTrue(t, ev.Ignorable && ev.Type == TypeDelivered)
+		equal(t, want, string(ev.Data))
+		tagged, err := json.Marshal(r)
+		noError(t, err)
+		equal(t, want, string(tagged), "the tags say the same")
+		back, err := DecodeDelivered(decoded(t, string(ev.Line())))
+		noError(t, err)
+		equal(t, r, back)
 	}
 	settled := map[string]SettledRecord{
 		`{"callId":"c","outcome":"answered"}`: {CallID: "c", Outcome: "answered"},
@@ -72,6 +91,10 @@ func TestBrokenRecords(t *testing.T) {
 	isTrue(t, err != nil, "another type")
 	_, err = DecodeRoot(Event{Type: TypeRoot, Data: json.RawMessage(`{`)})
 	isTrue(t, err != nil)
+	for _, data := range []string{`null`, `{"list":-1}`, `{"list":"1"}`, `{"shown":{}}`, `{"shown":[1]}`, `{"acknowledged":1.5}`, `{"callId":1}`} {
+		_, err = DecodeDelivered(NewEvent(TypeDelivered, json.RawMessage(data)))
+		isTrue(t, err != nil, data)
+	}
 	_, err = DecodeSettled(NewEvent(TypeSettled, json.RawMessage(`{"callId":"c"}`)))
 	isTrue(t, err != nil, "no outcome")
 }

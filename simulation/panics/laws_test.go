@@ -335,8 +335,11 @@ func (a *audit) questions() {
 	}
 	for _, r := range a.settled {
 		w := a.waitOf(r.CallID)
-		if r.Outcome == "pending" && r.By == "" && (w.DeadlineMS == nil || a.endedAt[r.CallID] < *w.DeadlineMS) {
+		if r.Outcome == "pending" && r.By == "" && r.Reason == "" && (w.DeadlineMS == nil || a.endedAt[r.CallID] < *w.DeadlineMS) {
 			a.fail("call %s ran out before its deadline", r.CallID)
+		}
+		if left := final[*messages.EndForegroundRequest](a)[r.CallID]; r.Outcome == "pending" && r.Reason != "" && left == nil {
+			a.fail("call %s was left (%s) by nobody", r.CallID, r.Reason)
 		}
 	}
 	withdrawn := final[*messages.WithdrawQuestionRequest](a)
@@ -388,13 +391,22 @@ func (a *audit) waitOf(call string) sessionlog.WaitRecord {
 }
 
 func (a *audit) asked(attempt string, cmd *messages.AskRequest, msg messages.Message) {
-	recs, results := a.waits[attempt], a.results[cmd.GetCallId()]
+	ask, isAnswer := msg.(*messages.AskResponse)
+	call := cmd.GetCallId()
+	if ask.GetJoined() != "" { // no twin: it is told what becomes of the equal question
+		if len(a.waits[attempt]) != 0 {
+			a.fail("ask %s joined %s and has a wait of its own", attempt, ask.GetJoined())
+		}
+		attempt, call = ask.GetJoined(), ask.GetCallId()
+	}
+	recs, results := a.waits[attempt], a.results[call]
 	var result sessionlog.Result
 	if len(results) > 0 {
 		result = results[0]
 	}
-	if ask, ok := msg.(*messages.AskResponse); ok {
+	if isAnswer {
 		switch {
+		case ask.GetContinued() != nil && sessionlog.IsPending(result.Text):
 		case len(recs) != 1:
 			a.fail("ask %s was told %v, it has %d waits in the log", attempt, msg, len(recs))
 		case ask.GetWaiting() != nil:
@@ -446,6 +458,8 @@ func (a *audit) turnsAndSteps() {
 			show(m.GetAdmitted())
 		case *messages.AdmitMessagesResponse:
 			show(m.GetMessages())
+		case *messages.CollectRepliesResponse:
+			a.listed(m, shown)
 		}
 	}
 	for id := range a.admitted {
@@ -457,6 +471,25 @@ func (a *audit) turnsAndSteps() {
 		if n != 1 {
 			a.fail("turn %d was opened %d times", turn, n)
 		}
+	}
+}
+
+// listed: what a list holds is in the history, or the result of a call, and
+// says so when it may have been seen before.
+func (a *audit) listed(list *messages.CollectRepliesResponse, shown map[string]bool) {
+	for _, m := range list.GetReplies() {
+		switch {
+		case m.GetKind() == "result":
+			if r := a.results[m.GetCallId()]; len(r) != 1 || r[0].IsError {
+				a.fail("the result of call %s was listed, the log has %v", m.GetCallId(), r)
+			}
+		case a.admitted[m.GetMessageId()] != 1:
+			a.fail("message %s was listed, the history has it %d times", m.GetMessageId(), a.admitted[m.GetMessageId()])
+		}
+		if (shown[m.GetMessageId()] || m.GetKind() == "result") && !m.GetRedelivered() {
+			a.fail("message %s was listed again as if it were new", m.GetMessageId())
+		}
+		shown[m.GetMessageId()] = true
 	}
 }
 

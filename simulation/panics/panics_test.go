@@ -33,7 +33,7 @@ var unreachable = map[trap]string{
 // prove; foldless are those after which it proves and records nothing.
 var (
 	appendless = []string{"AskDetachRequest", "ClaimOpen", "ClaimRelease", "Fired", "PartDied", "PartIdle", "Quiet", "Reroute", "Wake"}
-	foldless   = []string{"AwaitInboxRequest", "ClaimMessagesRequest", "DelegateRequest", "DismissRequest", "ExpireRequest", "Marked", "SubmitRequest"}
+	foldless   = []string{"AwaitInboxRequest", "ClaimMessagesRequest", "DelegateRequest", "DismissRequest", "EndForegroundRequest", "ExpireRequest", "Marked", "SubmitRequest"}
 )
 
 // forgotten are messages that nobody sends again: what they ask for happens by

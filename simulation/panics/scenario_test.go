@@ -42,6 +42,7 @@ func play(w *world, days int) {
 		s.takeover()
 		s.slowSession()
 		s.asleep()
+		s.handedOut()
 	}
 	s.admitAll()
 	last := w.start(s.asking("last", forever))
@@ -76,6 +77,12 @@ func (s *script) in(ask *messages.AskRequest) *messages.AskRequest {
 
 func legacy(ask *messages.AskRequest) *messages.AskRequest {
 	ask.Mode, ask.AnswererPresent = messages.Mode_MODE_LEGACY, true
+	return ask
+}
+
+// watched is a question whose request may be lost.
+func watched(ask *messages.AskRequest) *messages.AskRequest {
+	ask.Receipt, ask.Join, ask.Client, ask.Correlation = true, true, "client", "tool-"+ask.GetAttempt()
 	return ask
 }
 
@@ -395,4 +402,38 @@ func (s *script) asleep() {
 	s.time.Advance(3600 * time.Second)
 	s.hope("session", "Wake", woken, s.time.Swept(), step)
 	s.start(ask).result()
+}
+
+// handedOut: the requests of three questions are lost. One is asked again and
+// joins the first, one is answered late and collected, one was answered in
+// time; what was handed out is acknowledged in each way that there is.
+func (s *script) handedOut() {
+	s.t.Helper()
+	end := func(name string) {
+		s.call(&messages.EndForegroundRequest{Session: mainSession, CallId: s.callID(name), Attempt: "a-" + name + s.suffix(), Reason: "gone"})
+	}
+	lost := s.start(watched(s.asking("lost", 60)))
+	lost.open()
+	end("lost")
+	lost.answer()
+	again := watched(s.asking("lost", 60))
+	again.Attempt, again.CallId = "b-lost"+s.suffix(), "c-again"+s.suffix()
+	s.call(again)
+	inTime := s.start(watched(s.asking("prompt", 60)))
+	inTime.open()
+	s.call(s.submission("prompt", "prompt"))
+	inTime.answer()
+	s.call(s.submission("belated", "lost"))
+	end("lost")
+	s.call(&messages.CollectRepliesRequest{Session: mainSession, Root: s.root, CallId: s.callID("lost")})
+	first := s.call(&messages.CollectRepliesRequest{Session: mainSession, Root: s.root, Correlation: "tool-collect"})
+	token := ""
+	if r, ok := first.(*messages.CollectRepliesResponse); ok {
+		token = r.GetToken()
+	}
+	s.call(&messages.AcknowledgeRequest{Session: mainSession, CallId: s.callID("prompt")})
+	s.call(&messages.AcknowledgeRequest{Session: mainSession, Correlation: "tool-collect"})
+	for range 2 {
+		s.call(&messages.CollectRepliesRequest{Session: mainSession, Root: s.root, After: token})
+	}
 }
