@@ -50,7 +50,7 @@ func (s *Session) collect(now Now, from Addr, req *messages.CollectRepliesReques
 		out.res.Token = s.token(list)
 	}
 	if req.GetCallId() != "" {
-		out.res.State = s.stateOf(req.GetCallId())
+		out.res.State = s.stateOf(b.f, req.GetCallId())
 	}
 	if len(b.events) == 0 {
 		return s.reply(from, out.response())
@@ -239,15 +239,15 @@ func (s *Session) readToken(token string) (int64, *messages.Error) {
 	return list, nil
 }
 
-// stateOf is where a call stands, in the words of question rows.
-func (s *Session) stateOf(call string) string {
-	if _, open := s.fold.openWaitOf(call); open {
+// stateOf is where a call stands after a batch, in the words of question rows.
+func (s *Session) stateOf(f fold, call string) string {
+	if _, open := f.openWaitOf(call); open {
 		return "open"
 	}
-	if _, queued := s.fold.lists.ReplyFor(call); queued {
+	if _, queued := f.lists.ReplyFor(call); queued {
 		return "replied"
 	}
-	if _, ok := s.fold.continued(call); ok {
+	if _, ok := f.continued(call); ok {
 		return "continued"
 	}
 	if _, ok := s.past.winner(call); ok {
