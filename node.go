@@ -25,6 +25,7 @@ type Node struct {
 	views    *query.Views
 	presence presence
 	holds    holds
+	imports  atomic.Int64 // under way
 
 	closing   atomic.Bool
 	closed    context.Context // ends when Close begins

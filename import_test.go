@@ -1,0 +1,473 @@
+package parley_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/parleyrun/parley"
+	"github.com/parleyrun/parley/journal"
+	"github.com/parleyrun/parley/journal/memory"
+	"github.com/parleyrun/parley/messages"
+)
+
+// beside finds a folder that lies beside the module.
+func beside(t *testing.T, name string) string {
+	t.Helper()
+	dir := filepath.Join("..", "shared", name)
+	if _, err := os.Stat(dir); err != nil {
+		t.Skipf("no folder %s beside the module: its files are not part of it", name)
+	}
+	return dir
+}
+
+// memoryNode is a node that forgets, with its journal.
+func memoryNode(t *testing.T) (*parley.Node, *memory.Journal) {
+	t.Helper()
+	j := memory.New(nil)
+	node, err := parley.Open(parley.Config{Journal: j, Logger: quiet})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		assert.NoError(t, node.Close(context.WithoutCancel(t.Context())))
+		assert.NoError(t, j.Close())
+	})
+	return node, j
+}
+
+func export(t *testing.T, n *parley.Node, session string) string {
+	t.Helper()
+	var out bytes.Buffer
+	require.NoError(t, n.Export(t.Context(), session, &out))
+	return out.String()
+}
+
+// nothing asserts that a refused import has left no trace.
+func nothing(t *testing.T, j journal.Journal) {
+	t.Helper()
+	sessions, err := j.Sessions(t.Context(), "", 0)
+	require.NoError(t, err)
+	require.Empty(t, sessions)
+	last, err := j.Last(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, last)
+}
+
+// filledIn makes loadable logs of a normalised one, which gets the values that
+// the normalisation took away. In whole, packed rows are the events they stand
+// for; in packed they are left as they are, and it is empty if there are none.
+func filledIn(t *testing.T, text string) (whole, packed string) {
+	t.Helper()
+	var out, as strings.Builder
+	both := io.MultiWriter(&out, &as)
+	seq, rows := 0, 0
+	for i, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+		var record struct {
+			Type  string
+			Depth *int64 `json:"delegationDepth"`
+			Data  json.RawMessage
+		}
+		require.NoError(t, json.Unmarshal([]byte(line), &record))
+		open := strings.TrimSuffix(line, "}")
+		switch {
+		case i == 0 && record.Depth == nil:
+			fmt.Fprintf(both, "%s,\"delegationDepth\":0}\n", open)
+		case i == 0:
+			fmt.Fprintf(both, "%s\n", line)
+		case strings.HasSuffix(record.Type, "-chunks"):
+			var members struct{ Texts, Args []json.RawMessage }
+			require.NoError(t, json.Unmarshal(record.Data, &members))
+			fmt.Fprintf(&as, "%s\n", line)
+			for range len(members.Texts) + len(members.Args) {
+				fmt.Fprintf(&out, "{\"type\":\"assistant/chunk\",\"data\":{},\"seq\":%d,\"time\":0}\n", seq)
+				seq++
+			}
+			rows++
+		default:
+			fmt.Fprintf(both, "%s,\"seq\":%d,\"time\":0}\n", open, seq)
+			seq++
+		}
+	}
+	if rows == 0 {
+		return out.String(), ""
+	}
+	return out.String(), as.String()
+}
+
+// L-030, L-035: every real log is kept and given back byte for byte. As it is
+// packed it is refused with the reason, and the one that was edited by hand with
+// its place; neither leaves a trace.
+func TestRealLogsAreImportedWholeOrNotAtAll(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join(beside(t, "logs"), "*.jsonl"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	w := newWorld(t)
+	kept, packedLogs, refused := 0, 0, []string{}
+	for i, path := range files {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		name := fmt.Sprintf("log-%d", i)
+		log, packed := filledIn(t, string(text))
+		if packed != "" {
+			_, err := w.Import(t.Context(), name, strings.NewReader(packed))
+			require.Equal(t, messages.BadLog, messages.CodeOf(err), path)
+			require.ErrorContains(t, err, "packed chunk rows", path)
+			_, missing := w.Session(t.Context(), name)
+			require.Equal(t, messages.NotFound, messages.CodeOf(missing), path)
+			packedLogs++
+		}
+		row, err := w.Import(t.Context(), name, strings.NewReader(log))
+		if err != nil {
+			require.Equal(t, messages.BadLog, messages.CodeOf(err), "%s: %v", path, err)
+			_, missing := w.Session(t.Context(), name)
+			require.Equal(t, messages.NotFound, messages.CodeOf(missing), path)
+			refused = append(refused, filepath.Base(path)+": "+err.Error())
+			continue
+		}
+		require.Equal(t, int64(strings.Count(log, "\n")-1), row.GetEvents())
+		require.Nil(t, row.GetTrouble(), path)
+		_, events, _ := strings.Cut(export(t, w.Node, name), "\n")
+		_, want, _ := strings.Cut(log, "\n")
+		require.Equal(t, want, events, path)
+		node, _ := memoryNode(t)
+		row, err = node.Import(t.Context(), "", strings.NewReader(log)) // under its own id
+		require.NoError(t, err)
+		require.Equal(t, log, export(t, node, row.GetSession()), path)
+		kept++
+	}
+	t.Logf("%d logs, %d of them packed: %d kept, refused: %s", len(files), packedLogs, kept, strings.Join(refused, "; "))
+	require.NotZero(t, packedLogs)
+	require.Equal(t, len(files), kept+len(refused))
+	for _, r := range refused {
+		require.Contains(t, r, "cordis-tool-round", "only the one that the reference refuses")
+	}
+}
+
+// L-030 to L-035: the reference's vectors of whole files, through the import.
+func TestVectorsAreImportedWholeOrNotAtAll(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(beside(t, "vectors"), "session-log.jsonl"))
+	require.NoError(t, err)
+	kept, refused := 0, 0
+	for line := range bytes.Lines(text) {
+		var v struct {
+			Kind, Name string
+			Input      struct{ Text *string }
+			Expect     struct {
+				Error  string
+				Torn   bool
+				Header struct{ ID string }
+			}
+		}
+		if err := json.Unmarshal(line, &v); err != nil || v.Kind != "scan" || v.Input.Text == nil {
+			continue
+		}
+		node, j := memoryNode(t)
+		row, err := node.Import(t.Context(), "", strings.NewReader(*v.Input.Text))
+		if v.Expect.Error != "" || v.Expect.Torn {
+			require.Error(t, err, v.Name)
+		}
+		if err != nil {
+			require.Contains(t, []messages.Code{messages.BadLog, messages.BadRequest}, messages.CodeOf(err), "%s: %v", v.Name, err)
+			nothing(t, j)
+			refused++
+			continue
+		}
+		require.Equal(t, v.Expect.Header.ID, row.GetSession(), v.Name)
+		require.Equal(t, *v.Input.Text, export(t, node, row.GetSession()), v.Name)
+		kept++
+	}
+	t.Logf("%d kept, %d refused", kept, refused)
+	require.NotZero(t, kept)
+	require.NotZero(t, refused)
+}
+
+// aLog is a session with a call that waits in the foreground, one that goes on,
+// one with a reply in the inbox, and one that is settled.
+func aLog(t *testing.T) string {
+	t.Helper()
+	w := newWorld(t)
+	agent := w.attach("s")
+	for _, call := range []string{"continued", "replied", "settled"} {
+		result := w.asked(agent, call, time.Minute)
+		if call == "settled" {
+			_, err := w.Answer(t.Context(), "s", call, "ann", parley.Choose("env", "staging"))
+			require.NoError(t, err)
+		} else {
+			claim, err := w.AttachWait(t.Context(), "s", call)
+			require.NoError(t, err)
+			_, err = claim.Expire(t.Context(), "ann")
+			require.NoError(t, err)
+		}
+		require.NoError(t, next(t, result).err)
+	}
+	s, err := w.Answer(t.Context(), "s", "replied", "ann", parley.Choose("env", "production"))
+	require.NoError(t, err)
+	require.Equal(t, "queued", s.Outcome)
+	w.asked(agent, "open", parley.Never)
+	return export(t, w.Node, "s")
+}
+
+// Questions that wait in an imported log wait here: their rows are those of the
+// log's own node, and each takes its answer.
+func TestAnImportedSessionGoesOn(t *testing.T) {
+	t.Parallel()
+	log := aLog(t)
+	w := newWorld(t)
+	row, err := w.Import(t.Context(), "", strings.NewReader(log))
+	require.NoError(t, err)
+	require.Equal(t, "s", row.GetSession())
+	require.Equal(t, "agent-1", row.GetRoot())
+	require.Equal(t, int32(2), row.GetAnswerable())
+	require.Equal(t, log, export(t, w.Node, "s"))
+
+	page, err := w.Questions(t.Context(), parley.Filter{Session: "s"})
+	require.NoError(t, err)
+	states := map[string]string{}
+	for _, q := range page.Questions {
+		states[q.GetCallId()] = q.GetState()
+	}
+	require.Equal(t, map[string]string{"open": "open", "continued": "continued", "replied": "replied"}, states)
+
+	agent := w.attach("s") // its recorded root, so it takes nothing over
+	result := w.asked(agent, "open", parley.Never)
+	s, err := w.Answer(t.Context(), "s", "open", "bob", parley.Choose("env", "staging"))
+	require.NoError(t, err)
+	require.Equal(t, "answered", s.Outcome)
+	answered, ok := next(t, result).Result.(parley.Answered)
+	require.True(t, ok)
+	require.Equal(t, []string{"staging"}, answered.Answers[0].Selected)
+	s, err = w.Answer(t.Context(), "s", "continued", "bob", parley.Choose("env", "production"))
+	require.NoError(t, err)
+	require.Equal(t, "queued", s.Outcome)
+	got, err := agent.Collect(t.Context())
+	require.NoError(t, err)
+	require.Len(t, got, 2)
+	require.True(t, strings.HasPrefix(export(t, w.Node, "s"), log), "the log only grew")
+}
+
+// A deadline of an imported wait passes like any other, without anybody who
+// speaks to the session: its index row wakes it.
+func TestAnImportedDeadlinePasses(t *testing.T) {
+	t.Parallel()
+	from := newWorld(t)
+	from.asked(from.attach("s"), "c", time.Second)
+	log := export(t, from.Node, "s")
+	w := newWorld(t, func(c *parley.Config) { c.ClaimGrace = parley.Never })
+	_, err := w.Import(t.Context(), "", strings.NewReader(log))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return w.row("s", "c").GetState() == "continued" }, patience, 5*time.Millisecond)
+}
+
+func TestImportUnderAnotherName(t *testing.T) {
+	t.Parallel()
+	log := aLog(t)
+	node, _ := memoryNode(t)
+	for _, name := range []string{"", "b", "ö \"quoted\""} {
+		_, err := node.Import(t.Context(), name, strings.NewReader(log))
+		require.NoError(t, err)
+	}
+	for _, name := range []string{"b", "ö \"quoted\""} {
+		id, err := json.Marshal(name)
+		require.NoError(t, err)
+		require.Equal(t, strings.Replace(log, `"id":"s"`, `"id":`+string(id), 1), export(t, node, name))
+	}
+}
+
+// The journal has one session of a name: an import adds to none and replaces none.
+func TestImportRefusesASessionThatExists(t *testing.T) {
+	t.Parallel()
+	log := aLog(t)
+	w := newWorld(t)
+	w.attach("s")
+	before := export(t, w.Node, "s")
+	_, err := w.Import(t.Context(), "", strings.NewReader(log))
+	require.Equal(t, messages.SessionExists, messages.CodeOf(err))
+	require.Equal(t, before, export(t, w.Node, "s"))
+	header, _, _ := strings.Cut(log, "\n")
+	_, err = w.Import(t.Context(), "", io.MultiReader(strings.NewReader(header+"\n"), iotest.ErrReader(errors.New("it was read on"))))
+	require.Equal(t, messages.SessionExists, messages.CodeOf(err), "found out before the bulk of it is read")
+}
+
+// A log that does not fit is refused with its place, and leaves no trace.
+func TestBadLogsAreRefused(t *testing.T) {
+	t.Parallel()
+	const header = `{"type":"session","version":3,"id":"s","createdAt":1,"isSeeded":false,"delegationDepth":0}` + "\n"
+	event := func(seq int, typ, data string) string {
+		return fmt.Sprintf(`{"type":%q,"seq":%d,"time":1,"data":%s,"ignorable":true}`+"\n", typ, seq, data)
+	}
+	timed := `{"header":{"tools":[{"name":"ask_user_question","parameters":{"properties":{"timeout":{}}}}]}}`
+	askAs := func(id string) string {
+		return event(0, "request/header", timed) +
+			event(1, "tool/call", `{"turn":1,"step":1,"callId":`+id+`,"name":"ask_user_question","arguments":"{\"questions\":[{\"id\":\"a\",\"question\":\"Q\"}]}"}`) +
+			event(2, "parley/wait", `{"callId":`+id+`,"attempt":"a","deadlineMs":"never"}`)
+	}
+	for name, c := range map[string]struct {
+		log  string
+		code messages.Code
+		text string
+	}{
+		"nothing":          {"", messages.BadLog, "line 1"},
+		"no log":           {"hello\n", messages.BadLog, "not valid JSON"},
+		"another version":  {strings.Replace(header, `"version":3`, `"version":4`, 1), messages.BadLog, "v4, newer than"},
+		"a gap":            {header + event(1, "turn/start", `{"turn":1}`), messages.BadLog, "line 2: seq gap: expected 0"},
+		"a torn tail":      {header + event(0, "turn/start", `{"turn":1}`) + `{"type":`, messages.BadLog, "line 3: the last line has no line feed; cut the file before that line if the 8 bytes"},
+		"an unknown key":   {header + `{"type":"turn/start","seq":0,"time":1,"data":{},"x":1}` + "\n", messages.BadLog, "line 2, seq 0"},
+		"an unknown type":  {header + `{"type":"future/thing","seq":0,"time":1,"data":{}}` + "\n", messages.BadLog, "future/thing"},
+		"a damaged record": {header + event(0, "parley/root", `{"owner":1}`), messages.BadLog, "rootId is missing"},
+		"a damaged wait":   {header + event(0, "parley/wait", `{"callId":"c"}`), messages.BadLog, "seq 0"},
+		"an empty id":      {strings.Replace(header, `"id":"s"`, `"id":" "`, 1), messages.BadRequest, "session is empty"},
+		"an odd call id":   {header + askAs(`"a\u0000b"`), messages.BadLog, "the question of event 1 waits, and nobody could answer it"},
+		"an empty call id": {header + askAs(`""`), messages.BadLog, "its call id is empty"},
+	} {
+		node, j := memoryNode(t)
+		_, err := node.Import(t.Context(), "", strings.NewReader(c.log))
+		require.Equal(t, c.code, messages.CodeOf(err), "%s: %v", name, err)
+		require.ErrorContains(t, err, c.text, name)
+		nothing(t, j)
+	}
+}
+
+func TestImportKeepsItsLimits(t *testing.T) {
+	t.Parallel()
+	const header = `{"type":"session","version":3,"id":"s","createdAt":1,"isSeeded":false,"delegationDepth":0}` + "\n"
+	sized := func(seq, bytes int) string {
+		line := fmt.Sprintf(`{"type":"x","seq":%d,"time":1,"data":"","ignorable":true}`+"\n", seq)
+		return strings.Replace(line, `"data":""`, `"data":"`+strings.Repeat("x", bytes-len(line))+`"`, 1)
+	}
+	full := header
+	for i := range 3 {
+		full += sized(i, parley.ImportLineBytesMax)
+	}
+	full += sized(3, parley.ImportBytesMax-len(full))
+	node, j := memoryNode(t)
+	for text, log := range map[string]string{
+		"the log has more than 32505856 bytes":                      full + "x",
+		"line 2 of the log has 8388609 bytes, the limit is 8388608": header + sized(0, parley.ImportLineBytesMax+1),
+		"more than 32505856 bytes, which":                           header + strings.Repeat("\n", parley.ImportBytesMax),
+	} {
+		_, err := node.Import(t.Context(), "", strings.NewReader(log))
+		require.Equal(t, messages.TooLarge, messages.CodeOf(err), err)
+		require.ErrorContains(t, err, text)
+		nothing(t, j)
+	}
+	w := newWorld(t) // SQLite takes what the limit allows
+	_, err := w.Import(t.Context(), "", strings.NewReader(full))
+	require.NoError(t, err)
+	require.True(t, full == export(t, w.Node, "s"))
+}
+
+// A reader that fails is no end: not even behind a whole line.
+func TestAnImportThatBreaksOffLeavesNothing(t *testing.T) {
+	t.Parallel()
+	log := aLog(t)
+	node, j := memoryNode(t)
+	broken := errors.New("the line went dead")
+	for at := 0; at <= len(log); at += 1 + len(log)/200 {
+		_, err := node.Import(t.Context(), "", io.MultiReader(strings.NewReader(log[:at]), iotest.ErrReader(broken)))
+		require.ErrorIs(t, err, broken)
+	}
+	left, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := node.Import(left, "", strings.NewReader(log))
+	require.ErrorIs(t, err, context.Canceled)
+	nothing(t, j)
+	_, err = node.Import(t.Context(), "", strings.NewReader(log))
+	require.NoError(t, err)
+}
+
+// A log of the older generation is read and never written.
+func TestAnOlderGenerationIsOnlyRead(t *testing.T) {
+	t.Parallel()
+	const log = `{"type":"session","version":0,"id":"old","createdAt":1,"delegationDepth":0,"anything":[1]}` + "\n" +
+		`{"type":"turn/start","seq":0,"time":1,"data":{"turn":1}}` + "\n" +
+		`{"type":"parley/root","seq":1,"time":1,"data":{"rootId":"agent-1"},"ignorable":true}` + "\n"
+	w := newWorld(t)
+	_, err := w.Import(t.Context(), "", strings.NewReader(log))
+	require.NoError(t, err)
+	for range 2 {
+		_, err = w.Attach(t.Context(), "old", "agent-1", parley.AttachOptions{})
+		require.Equal(t, messages.SessionGeneration, messages.CodeOf(err))
+		require.Equal(t, log, export(t, w.Node, "old"))
+		w = w.restart()
+	}
+}
+
+// Promise 6: whoever activates a session while it is imported, and however
+// many import it, one of them makes it and nothing is mixed.
+func TestImportAndActivationCannotMix(t *testing.T) {
+	t.Parallel()
+	log := aLog(t)
+	w := newWorld(t)
+	imported, made := 0, 0
+	for round := range 25 {
+		name := fmt.Sprintf("s-%d", round)
+		var all sync.WaitGroup
+		errs, start := make([]error, 4), make(chan struct{})
+		for i := range errs {
+			all.Go(func() {
+				<-start
+				if i%2 == 0 {
+					_, errs[i] = w.Import(t.Context(), name, strings.NewReader(log))
+					return
+				}
+				_, errs[i] = w.Attach(t.Context(), name, "agent-1", parley.AttachOptions{})
+			})
+		}
+		close(start)
+		all.Wait()
+		won := 0
+		for i, err := range errs {
+			switch {
+			case i%2 == 1:
+				require.NoError(t, err)
+			case err == nil:
+				won++
+			default:
+				require.Equal(t, messages.SessionExists, messages.CodeOf(err), err)
+			}
+		}
+		require.LessOrEqual(t, won, 1)
+		want := strings.Replace(log, `"id":"s"`, `"id":"`+name+`"`, 1)
+		if got := export(t, w.Node, name); won == 1 {
+			require.Equal(t, want, got, "the recorded root attaches and changes nothing")
+			imported++
+		} else {
+			require.Equal(t, 2, strings.Count(got, "\n"), got)
+			made++
+		}
+		// Whoever won, the session serves from here on.
+		s, err := w.Attach(t.Context(), name, "agent-1", parley.AttachOptions{})
+		require.NoError(t, err)
+		w.asked(s, "after", parley.Never)
+	}
+	t.Logf("%d imported, %d made by an agent", imported, made)
+}
+
+func TestExportOfNothing(t *testing.T) {
+	t.Parallel()
+	node, _ := memoryNode(t)
+	require.Equal(t, messages.NotFound, messages.CodeOf(node.Export(t.Context(), "nobody", io.Discard)))
+	require.Equal(t, messages.BadRequest, messages.CodeOf(node.Export(t.Context(), " ", io.Discard)))
+	agent, err := node.Attach(t.Context(), "s", "agent-1", parley.AttachOptions{})
+	require.NoError(t, err)
+	require.NotNil(t, agent)
+	require.ErrorContains(t, node.Export(t.Context(), "s", failing{}), "export session s")
+}
+
+type failing struct{}
+
+func (failing) Write([]byte) (int, error) { return 0, errors.New("the disk is full") }
