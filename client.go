@@ -147,7 +147,7 @@ func (n *Node) Watch(ctx context.Context, opts WatchOptions) iter.Seq2[Change, e
 			yield(Change{}, err)
 			return
 		}
-		err := n.watch(ctx, req, func(r *messages.WatchQuestionsResponse) error {
+		err := n.watch(ctx, req, true, func(r *messages.WatchQuestionsResponse) error {
 			if r.GetQuestion() == nil && !r.GetLive() {
 				return nil // a heartbeat; calls in a program do not break
 			}
@@ -164,9 +164,11 @@ func (n *Node) Watch(ctx context.Context, opts WatchOptions) iter.Seq2[Change, e
 
 var errLeft = errors.New("the loop was left")
 
-// watch follows the views, and counts as an answerer meanwhile.
-func (n *Node) watch(ctx context.Context, req *messages.WatchQuestionsRequest, send func(*messages.WatchQuestionsResponse) error) error {
-	defer n.presence.take(seat{session: req.GetSession(), client: req.GetClient()})()
+// watch follows the views; one who may answer counts as an answerer meanwhile.
+func (n *Node) watch(ctx context.Context, req *messages.WatchQuestionsRequest, mayAnswer bool, send func(*messages.WatchQuestionsResponse) error) error {
+	if mayAnswer {
+		defer n.presence.take(seat{session: req.GetSession(), client: req.GetClient()})()
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(n.closed, cancel)()

@@ -258,12 +258,12 @@ func TestATokenGuardsEveryDoor(t *testing.T) {
 	w := start(t, parley.Config{Memory: true, Logger: quiet}, parley.ServeOptions{Listen: "0.0.0.0:0", Token: token})
 	w.url = "http://127.0.0.1" + w.url[strings.LastIndex(w.url, ":"):]
 	for header, want := range map[string]int{"": 401, "Bearer wrong": 401, token: 401, "Basic " + token: 401, "Bearer " + token: 200, "bearer " + token: 200} {
-		for _, path := range []string{"/healthz", "/metrics"} {
-			status, _ := get(t, w.url+path, "", map[string]string{"Authorization": header})
-			assert.Equal(t, want, status, "%s with %q", path, header)
-		}
+		status, _ := get(t, w.url+"/metrics", "", map[string]string{"Authorization": header})
+		assert.Equal(t, want, status, "with %q", header)
 	}
-	status, _ := get(t, w.url+"/healthz", "any.name.example", map[string]string{"Authorization": "Bearer " + token})
+	status, _ := get(t, w.url+"/healthz", "", nil)
+	assert.Equal(t, 200, status, "probes hold no tokens")
+	status, _ = get(t, w.url+"/metrics", "any.name.example", map[string]string{"Authorization": "Bearer " + token})
 	assert.Equal(t, 200, status, "whoever knows the token is no rebound page")
 	for name, c := range map[string]clients{"json": w.json(), "grpc": w.grpc(), "web": w.web()} {
 		_, err := c.sessions.Attach(t.Context(), say(&messages.AttachRequest{Session: "s", Root: "r"}))
@@ -283,7 +283,7 @@ func TestStoppingEndsWhatIsHeld(t *testing.T) {
 	agent := w.attach("s")
 	w.asked(agent, "c", time.Hour)
 	ends := make(chan error, 16)
-	for _, c := range []clients{w.json(), w.grpc()} {
+	for _, c := range []clients{w.json(), w.grpc(), w.web()} {
 		_, ended, _ := w.claim(c, "s", "c")
 		go func() { ends <- <-ended }()
 		stream, err := c.questions.WatchQuestions(t.Context(), say(&messages.WatchQuestionsRequest{}))
@@ -300,9 +300,9 @@ func TestStoppingEndsWhatIsHeld(t *testing.T) {
 			ends <- err
 		}()
 	}
-	eventually(t, "not everything is held", func() bool { return metrics(t, w)["parley_held_requests"] == 2 })
+	eventually(t, "not everything is held", func() bool { return metrics(t, w)["parley_held_requests"] == 3 })
 	w.stop()
-	for range 6 {
+	for range 9 {
 		err := next(t, ends)
 		assert.Equal(t, messages.Unavailable, refusal(err).Code, "%v", err)
 	}

@@ -24,8 +24,8 @@ func (p port) OpenClaim(session, callID, client string) gateway.Claim {
 
 func (p port) ReleaseClaim(session, callID, name string) { p.node.releaseClaim(session, callID, name) }
 
-func (p port) Watch(ctx context.Context, req *messages.WatchQuestionsRequest, send func(*messages.WatchQuestionsResponse) error) error {
-	return p.node.watch(ctx, req, send)
+func (p port) Watch(ctx context.Context, req *messages.WatchQuestionsRequest, mayAnswer bool, send func(*messages.WatchQuestionsResponse) error) error {
+	return p.node.watch(ctx, req, mayAnswer, send)
 }
 
 func (p port) Views() *query.Views { return p.node.views }

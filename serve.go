@@ -18,25 +18,42 @@ const ListenDefault = "127.0.0.1:7410"
 // machine alone, at ListenDefault.
 type ServeOptions struct {
 	// Listen is the address to listen on, host:port. Port 0 picks a free one.
-	// An address others can reach needs a Token.
+	// An address others can reach needs a token.
 	Listen string
 	// Listener is used instead of Listen, when it is set. Serve closes it.
 	Listener net.Listener
 	// Ready is called once the port is open, with its address.
 	Ready func(net.Addr)
-	// Token is the bearer token every request must carry: at least 16 bytes.
-	// Empty: none.
+	// Token is the operator's bearer token, which may do everything: at least
+	// 16 bytes. Without it and Tokens a request needs none.
 	Token string
+	// Tokens are those of each role, likewise. With any of them, or Token, every
+	// request needs one, health checks excepted. One token may have several roles.
+	Tokens map[Role][]string
 	// AllowOrigins are web origins ("https://ui.example.org") whose pages may
 	// call the node, beside pages of its own address.
 	AllowOrigins []string
-	// AllowHosts are host names a node without a token answers to, beside
+	// AllowHosts are host names a node without tokens answers to, beside
 	// loopback addresses and "localhost".
 	AllowHosts []string
 	// Drain is how long Serve waits for requests to end when it stops.
 	// Defaults to 10 s.
 	Drain time.Duration
+	// WriteTimeout is how long a client may take nothing of what is written to
+	// it before it is cut off; its claim is then lost. Defaults to 30 s.
+	WriteTimeout time.Duration
 }
+
+// Role is what the holder of a token may do, in every session alike.
+type Role = gateway.Role
+
+// The roles of tokens.
+const (
+	RoleViewer   = gateway.RoleViewer   // reads and watches; nobody who could answer
+	RoleAnswerer = gateway.RoleAnswerer // reads, answers, and speaks to agents
+	RoleAgent    = gateway.RoleAgent    // reads, asks, and takes what waits for it
+	RoleOperator = gateway.RoleOperator // everything
+)
 
 // listenConfig notices a peer that is gone without a word within half a minute:
 // until then its claim holds a deadline.
@@ -44,12 +61,12 @@ var listenConfig = net.ListenConfig{KeepAliveConfig: net.KeepAliveConfig{
 	Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}
 
 func (n *Node) gateway(opts ServeOptions) (*gateway.Gateway, error) {
-	return gateway.New(port{n}, gateway.Options{Token: opts.Token, AllowOrigins: opts.AllowOrigins,
-		AllowHosts: opts.AllowHosts, Drain: opts.Drain, Logger: n.cfg.Logger})
+	return gateway.New(port{n}, gateway.Options{Token: opts.Token, Tokens: opts.Tokens, AllowOrigins: opts.AllowOrigins,
+		AllowHosts: opts.AllowHosts, Drain: opts.Drain, WriteTimeout: opts.WriteTimeout, Logger: n.cfg.Logger})
 }
 
-// Serve opens the doors on one port: Connect, gRPC and gRPC-Web, /healthz and
-// /metrics. It returns nil after ctx has ended and the requests under way have
+// Serve opens the doors on one port: Connect, gRPC and gRPC-Web, with gRPC's
+// reflection and health; the page /answer; /healthz and /metrics. It returns nil after ctx has ended and the requests under way have
 // been answered. Close the node afterwards.
 func (n *Node) Serve(ctx context.Context, opts ServeOptions) error {
 	g, err := n.gateway(opts)

@@ -74,6 +74,8 @@ func (c *checker) read(req proto.Message) {
 		c.optional("after", m.GetAfter())
 	case *messages.ReadLogRequest:
 		c.id("session", m.GetSession())
+	case *messages.ImportSessionRequest:
+		c.optional("session", m.GetSession())
 	case *messages.ListQuestionsRequest:
 		c.optional("session", m.GetSession()).text("after", m.GetAfter(), 4*messages.IDBytesMax)
 	case *messages.GetQuestionRequest:

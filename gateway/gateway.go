@@ -21,6 +21,7 @@ import (
 type Gateway struct {
 	port    Port
 	opts    Options
+	tokens  tokens
 	log     *slog.Logger
 	errors  *connect.ErrorWriter
 	handler http.Handler
@@ -38,7 +39,7 @@ func New(port Port, opts Options) (*Gateway, error) {
 		return nil, messages.Refuse(messages.BadRequest, "%v", err)
 	}
 	g := &Gateway{port: port, opts: opts.withDefaults(), errors: connect.NewErrorWriter()}
-	g.log = g.opts.Logger
+	g.log, g.tokens = g.opts.Logger, g.opts.tokens()
 	g.stopping, g.stop = context.WithCancel(context.Background())
 	g.handler = g.observe(g.guard(g.routes()))
 	return g, nil
@@ -49,9 +50,12 @@ func (g *Gateway) routes() http.Handler {
 	opts := []connect.HandlerOption{connect.WithReadMaxBytes(bodyBytesMax), connect.WithRecover(g.panicked),
 		connect.WithCompressMinBytes(compressBytesMin)}
 	mux := http.NewServeMux()
-	mux.Handle(messagesconnect.NewSessionServiceHandler(sessionService{g}, opts...))
+	sessions, handler := messagesconnect.NewSessionServiceHandler(sessionService{g}, opts...)
+	mux.Handle(sessions, handler)
+	mux.Handle(messagesconnect.SessionServiceImportSessionProcedure, g.paced(handler))
 	mux.Handle(messagesconnect.NewQuestionServiceHandler(questionService{g}, opts...))
 	mux.Handle(messagesconnect.NewInboxServiceHandler(inboxService{g}, opts...))
+	g.describe(mux)
 	mux.HandleFunc("GET /healthz", g.healthz)
 	mux.HandleFunc("GET /metrics", g.metrics)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -77,7 +81,7 @@ func (g *Gateway) panicked(ctx context.Context, spec connect.Spec, _ http.Header
 //
 // A listener that others can reach needs a token.
 func (g *Gateway) Serve(ctx context.Context, ln net.Listener) error {
-	if g.opts.Token == "" && !loopback(ln.Addr()) {
+	if len(g.tokens) == 0 && !loopback(ln.Addr()) {
 		_ = ln.Close()
 		return messages.Refuse(messages.Unauthenticated,
 			"listening on %s lets the network in and needs a token: set one (--token, PARLEY_TOKEN), or listen on 127.0.0.1", ln.Addr())
@@ -117,8 +121,9 @@ func (g *Gateway) server() *http.Server {
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    headerBytesMax,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: streamsMaxPerConn, SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
-		ErrorLog:          slog.NewLogLogger(g.log.Handler(), slog.LevelDebug), // clients that break off; not our trouble
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: streamsMaxPerConn, SendPingTimeout: pingAfter, PingTimeout: pingTimeout,
+			WriteByteTimeout: g.opts.WriteTimeout},
+		ErrorLog: slog.NewLogLogger(g.log.Handler(), slog.LevelDebug), // clients that break off; not our trouble
 	}
 }
 

@@ -29,12 +29,14 @@ import (
 
 // fake is a node that does as a test says.
 type fake struct {
-	do      func(context.Context, messages.Command) (messages.Reply, error)
-	watch   func(context.Context, func(*messages.WatchQuestionsResponse) error) error
-	claim   *fakeClaim
-	let     chan string
-	views   *query.Views
-	journal *memory.Journal
+	do       func(context.Context, messages.Command) (messages.Reply, error)
+	watch    func(context.Context, func(*messages.WatchQuestionsResponse) error) error
+	claim    *fakeClaim
+	let      chan string
+	watching func(mayAnswer bool)
+	imported func(io.Reader) (*messages.SessionRow, error)
+	views    *query.Views
+	journal  *memory.Journal
 }
 
 func newFake(t *testing.T) *fake {
@@ -49,9 +51,20 @@ func (f *fake) Do(ctx context.Context, cmd messages.Command) (messages.Reply, er
 }
 func (f *fake) OpenClaim(string, string, string) gateway.Claim { return f.claim }
 func (f *fake) ReleaseClaim(_, _, name string)                 { f.let <- name }
-func (f *fake) Watch(ctx context.Context, _ *messages.WatchQuestionsRequest, send func(*messages.WatchQuestionsResponse) error) error {
+func (f *fake) Watch(ctx context.Context, _ *messages.WatchQuestionsRequest, mayAnswer bool, send func(*messages.WatchQuestionsResponse) error) error {
+	if f.watching != nil {
+		f.watching(mayAnswer)
+	}
 	return f.watch(ctx, send)
 }
+func (f *fake) Import(_ context.Context, _ string, log io.Reader) (*messages.SessionRow, error) {
+	if f.imported != nil {
+		return f.imported(log)
+	}
+	_, err := io.Copy(io.Discard, log)
+	return &messages.SessionRow{}, err
+}
+
 func (f *fake) Views() *query.Views { return f.views }
 func (f *fake) Counters() []gateway.Counter {
 	return []gateway.Counter{{Name: "sessions", Help: "Sessions.", Gauge: true, Value: 7}}
@@ -65,6 +78,28 @@ type fakeClaim struct {
 func (c *fakeClaim) Name() string                    { return "claim/x/1" }
 func (c *fakeClaim) Events() <-chan messages.Message { return c.events }
 func (c *fakeClaim) Release(lost bool)               { c.released <- lost }
+
+// syncBuffer is a log that a test reads while it is written.
+type syncBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+func (b *syncBuffer) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(b, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
 
 // serve puts a gateway on a port of this machine.
 func serve(t *testing.T, f *fake, opts gateway.Options) (url string, stop func() error) {
@@ -82,6 +117,13 @@ func serve(t *testing.T, f *fake, opts gateway.Options) (url string, stop func()
 	stop = sync.OnceValue(func() error { cancel(); return <-served })
 	t.Cleanup(func() { _ = stop() })
 	return "http://" + ln.Addr().String(), stop
+}
+
+// mounted puts a gateway into a server of somebody else.
+func mounted(t *testing.T, g *gateway.Gateway) (url string) {
+	srv := httptest.NewServer(g.Handler())
+	t.Cleanup(srv.Close)
+	return srv.URL
 }
 
 func grpcClient(t *testing.T) *http.Client {

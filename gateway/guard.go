@@ -2,8 +2,6 @@ package gateway
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"crypto/subtle"
 	"errors"
 	"io"
 	"net"
@@ -16,11 +14,11 @@ import (
 	"github.com/parleyrun/parley/messages"
 )
 
-// guard lets a request in or refuses it: host and origin, token, size, in this
-// order, before anything of it is parsed.
+// guard lets a request in or refuses it: host and origin, token and role, size,
+// in this order, before anything of it is parsed.
 func (g *Gateway) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if g.stopping.Err() != nil {
+		if g.stopping.Err() != nil && !isHealth(r) {
 			g.writeRefusal(w, r, errStopping)
 			return
 		}
@@ -31,12 +29,20 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 		if g.preflight(w, r) {
 			return
 		}
-		if err := g.checkToken(r); err != nil {
-			w.Header().Set("WWW-Authenticate", `Bearer realm="parley"`)
+		to := ruleOf(r.URL.Path)
+		r, err := g.admit(r, to)
+		if err != nil {
+			if err.Code == messages.Unauthenticated {
+				w.Header().Set("WWW-Authenticate", challenge(r))
+			}
 			g.writeRefusal(w, r, err)
 			return
 		}
-		if err := takeBody(w, r, g.opts.BodyTimeout); err != nil {
+		if to.flows {
+			body, end := g.flow(w, r)
+			defer end()
+			r.Body = body
+		} else if err := takeBody(w, r, g.opts.BodyTimeout); err != nil {
 			g.writeRefusal(w, r, err)
 			return
 		}
@@ -48,7 +54,7 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 // ours too: a page whose name was rebound to this machine has its own name in
 // both headers, and would pass a comparison of the two.
 func (g *Gateway) checkSource(r *http.Request) *messages.Error {
-	if g.opts.Token == "" && !g.ownHost(r.Host) {
+	if len(g.tokens) == 0 && !g.ownHost(r.Host) {
 		return messages.Refuse(messages.ForeignOrigin, "this node does not answer to the host name %.200q", r.Host)
 	}
 	origin := r.Header.Get("Origin")
@@ -95,22 +101,8 @@ func (g *Gateway) preflight(w http.ResponseWriter, r *http.Request) (answered bo
 	return true
 }
 
-// checkToken compares in constant time. Hashes of equal length are compared,
-// so that not even the token's length can be measured.
-func (g *Gateway) checkToken(r *http.Request) *messages.Error {
-	if g.opts.Token == "" {
-		return nil
-	}
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	got, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(g.opts.Token))
-	if !strings.EqualFold(scheme, "bearer") || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
-		return messages.Refuse(messages.Unauthenticated, "the request has no valid bearer token")
-	}
-	return nil
-}
-
-// takeBody reads the whole request first, within a limit and a time: every
-// request of ours is one message. A body that has been read to its end is also
+// takeBody reads the whole request first, within a limit and a time: nearly
+// every request of ours is one message. A body that has been read to its end is also
 // what lets the HTTP/1 server notice that a client has gone, which claims and
 // held asks depend on.
 func takeBody(w http.ResponseWriter, r *http.Request, limit time.Duration) *messages.Error {

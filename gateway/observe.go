@@ -47,7 +47,7 @@ func (g *Gateway) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		rec := &record{}
 		r = r.WithContext(context.WithValue(r.Context(), recordKey{}, rec))
-		out := &writer{ResponseWriter: w}
+		out := newWriter(w, g.opts.WriteTimeout)
 		start := time.Now()
 		defer func() {
 			reason := recover()
@@ -61,16 +61,19 @@ func (g *Gateway) observe(next http.Handler) http.Handler {
 					g.writeRefusal(out, r, messages.Refuse(messages.Bug, "serving %.200q failed", r.URL.Path))
 				}
 			}
-			g.logRequest(r, rec, out.status, time.Since(start))
+			out.deadline(time.Now().Add(out.limit)) // the server still has to write the rest
+			g.logRequest(r, rec, out, time.Since(start))
 		}()
 		next.ServeHTTP(out, r)
 	})
 }
 
 // logRequest: refusals at Info, faults and bugs at Error, success at Debug.
-func (g *Gateway) logRequest(r *http.Request, rec *record, status int, took time.Duration) {
+func (g *Gateway) logRequest(r *http.Request, rec *record, out *writer, took time.Duration) {
 	outcome, level := "ok", slog.LevelDebug
 	switch {
+	case out.slow:
+		outcome, level = "slow", slog.LevelInfo // it took nothing for too long; what it asked goes on
 	case rec.code != "" && messages.Lookup(rec.code).Kind == messages.RefusalKind:
 		outcome, level = string(rec.code), slog.LevelInfo
 	case rec.code == messages.Unavailable:
@@ -82,16 +85,43 @@ func (g *Gateway) logRequest(r *http.Request, rec *record, status int, took time
 	}
 	g.requests.add(outcome)
 	g.log.LogAttrs(r.Context(), level, "request", slog.String("path", r.URL.Path), slog.String("session", rec.session),
-		slog.String("outcome", outcome), slog.Int("status", status), slog.Duration("took", took), slog.Any("err", rec.err))
+		slog.String("outcome", outcome), slog.Int("status", out.status), slog.Duration("took", took), slog.Any("err", rec.err))
 }
 
-// writer remembers the status, and flushes and unwraps as the server's own does.
+// writer remembers the status, and lets no client hold a handler: what is
+// written is taken within a time, or the client is cut off. Idle streams are
+// not written to, so they may be idle for ever.
 type writer struct {
 	http.ResponseWriter
-	status int
-	wrote  bool
+	control *http.ResponseController
+	limit   time.Duration
+	status  int
+	wrote   bool
+	slow    bool // the client was cut off
 }
 
+func newWriter(w http.ResponseWriter, limit time.Duration) *writer {
+	out := &writer{ResponseWriter: w, control: http.NewResponseController(w), limit: limit}
+	out.deadline(time.Time{}) // of the request before, on the same connection
+	return out
+}
+
+func (w *writer) deadline(at time.Time) { _ = w.control.SetWriteDeadline(at) } // a test's recorder has none
+
+// within runs one write under its deadline.
+func (w *writer) within(write func() error) error {
+	start := time.Now()
+	w.deadline(start.Add(w.limit))
+	err := write()
+	if err != nil {
+		w.slow = w.slow || time.Since(start) >= w.limit
+		return err
+	}
+	w.deadline(time.Time{})
+	return nil
+}
+
+// WriteHeader remembers the status.
 func (w *writer) WriteHeader(status int) {
 	if !w.wrote {
 		w.status, w.wrote = status, true
@@ -99,11 +129,23 @@ func (w *writer) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-func (w *writer) Write(b []byte) (int, error) {
+// Write writes piece by piece, so that a large answer on a narrow line is slow
+// and not late.
+func (w *writer) Write(b []byte) (n int, err error) {
 	if !w.wrote {
 		w.status, w.wrote = http.StatusOK, true
 	}
-	return w.ResponseWriter.Write(b)
+	for {
+		piece := b[n:min(n+writeBytes, len(b))]
+		err = w.within(func() error {
+			m, err := w.ResponseWriter.Write(piece)
+			n += m
+			return err
+		})
+		if err != nil || n >= len(b) {
+			return n, err
+		}
+	}
 }
 
 // Flush sends what was written so far.
@@ -111,13 +153,13 @@ func (w *writer) Flush() {
 	if !w.wrote {
 		w.status, w.wrote = http.StatusOK, true
 	}
-	_ = http.NewResponseController(w.ResponseWriter).Flush() // a writer that cannot flush has nothing to flush
+	_ = w.within(w.control.Flush) // the next write fails too, and ends the request
 }
 
 // Unwrap lets http.ResponseController reach the server's writer.
 func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// requestCounts counts requests by outcome: "ok", "detached", or a code.
+// requestCounts counts requests by outcome: "ok", "detached", "slow", or a code.
 type requestCounts struct {
 	mu sync.Mutex
 	n  map[string]int64

@@ -18,8 +18,10 @@ const (
 	headerTimeout     = 10 * time.Second
 	bodyTimeout       = 30 * time.Second
 	idleTimeout       = 2 * time.Minute
-	pingAfter         = 15 * time.Second // an HTTP/2 peer that is silent for so long is asked whether it lives
-	pingTimeout       = 15 * time.Second
+	pingAfter         = 5 * time.Second // an HTTP/2 peer that is silent for so long is asked whether it lives
+	pingTimeout       = 5 * time.Second // then for so long: a claim is not held ten seconds for nobody
+	writeTimeout      = 30 * time.Second
+	writeBytes        = 64 << 10 // of them, a client must take so many in that time
 	drainDefault      = 10 * time.Second
 	tokenBytesMin     = 16
 	streamsMaxPerConn = 1000
@@ -27,9 +29,13 @@ const (
 
 // Options of the doors. The zero value serves this machine alone.
 type Options struct {
-	// Token is the bearer token every request must carry. Empty: none, and only
-	// a loopback address may be listened on. At least 16 bytes.
+	// Token is the operator's bearer token: it may do everything. At least 16
+	// bytes. Without it and Tokens a request needs none, and only a loopback
+	// address may be listened on.
 	Token string
+	// Tokens are those of each role, likewise. With any, every request needs
+	// one, health checks excepted. One token may be given several roles.
+	Tokens map[Role][]string
 	// AllowOrigins are web origins ("https://ui.example.org") whose pages may
 	// call the node, beside pages of the node's own address.
 	AllowOrigins []string
@@ -42,19 +48,16 @@ type Options struct {
 	Drain time.Duration
 	// BodyTimeout is how long a request's body may take to arrive. Defaults to 30 s.
 	BodyTimeout time.Duration
+	// WriteTimeout is how long a client may take nothing of what is written to
+	// it, before it is cut off. An idle stream is not written to. Defaults to 30 s.
+	WriteTimeout time.Duration
 	// Logger gets one line per request. Defaults to slog.Default().
 	Logger *slog.Logger
 }
 
 // Validate reports every mistake at once.
 func (o *Options) Validate() error {
-	var errs []error
-	if o.Token != "" && len(o.Token) < tokenBytesMin {
-		errs = append(errs, fmt.Errorf("the token has %d bytes; give at least %d", len(o.Token), tokenBytesMin))
-	}
-	if strings.TrimSpace(o.Token) != o.Token {
-		errs = append(errs, errors.New("the token starts or ends with white space"))
-	}
+	errs := validateTokens(o)
 	for _, origin := range o.AllowOrigins {
 		u, err := url.Parse(origin)
 		if err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" || u.RawQuery != "" {
@@ -75,6 +78,9 @@ func (o *Options) Validate() error {
 func (o Options) withDefaults() Options {
 	if o.BodyTimeout <= 0 {
 		o.BodyTimeout = bodyTimeout
+	}
+	if o.WriteTimeout <= 0 {
+		o.WriteTimeout = writeTimeout
 	}
 	if o.Drain == 0 {
 		o.Drain = drainDefault

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"io"
 
 	"github.com/parleyrun/parley/messages"
 	"github.com/parleyrun/parley/query"
@@ -25,9 +26,14 @@ type Port interface {
 	// any more, is not an error.
 	ReleaseClaim(session, callID, name string)
 
-	// Watch sends question rows until ctx ends or send fails, and counts the
-	// caller as an answerer meanwhile.
-	Watch(ctx context.Context, req *messages.WatchQuestionsRequest, send func(*messages.WatchQuestionsResponse) error) error
+	// Watch sends question rows until ctx ends or send fails. A caller that may
+	// answer counts as an answerer meanwhile.
+	Watch(ctx context.Context, req *messages.WatchQuestionsRequest, mayAnswer bool, send func(*messages.WatchQuestionsResponse) error) error
+
+	// Import keeps a log that it reads to its end as the session of that name,
+	// or of the header's own when it is empty: whole, or not at all. An error of
+	// the reader comes back as it is.
+	Import(ctx context.Context, session string, log io.Reader) (*messages.SessionRow, error)
 
 	// Views is what can be read.
 	Views() *query.Views

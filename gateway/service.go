@@ -118,11 +118,6 @@ func (s sessionService) ReadLog(ctx context.Context, r *connect.Request[messages
 	return read(ctx, s.Gateway, r, s.port.Views().Log)
 }
 
-// ImportSession takes a log in pieces and keeps it whole, or not at all.
-func (s sessionService) ImportSession(ctx context.Context, stream *connect.ClientStream[messages.ImportSessionRequest]) (*connect.Response[messages.ImportSessionResponse], error) {
-	return nil, s.say(ctx, messages.Refuse(messages.NotFound, "this build does not import sessions"))
-}
-
 func (s questionService) Ask(ctx context.Context, r *connect.Request[messages.AskRequest]) (*connect.Response[messages.AskResponse], error) {
 	s.held.Add(1)
 	defer s.held.Add(-1)

@@ -23,7 +23,7 @@ func (s questionService) WatchQuestions(ctx context.Context, r *connect.Request[
 	if err := stream.Send(nil); err != nil {
 		return err
 	}
-	return s.say(ctx, s.port.Watch(ctx, r.Msg, stream.Send))
+	return s.say(ctx, s.port.Watch(ctx, r.Msg, mayAnswer(ctx), stream.Send))
 }
 
 // AttachWait holds a wait for as long as the stream lives. An
