@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"context"
 	"log/slog"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -11,10 +12,13 @@ import (
 // Door is the tools, as one server that every transport and every connection
 // shares. It is safe for concurrent use.
 type Door struct {
-	port   Port
-	opts   Options
-	clock  clock
-	shared *sdk.Server
+	port       Port
+	opts       Options
+	clock      clock
+	definition definition
+	shared     *sdk.Server
+	attached   attached
+	alive      alive
 }
 
 // New makes the door of a node. Its errors are BAD_REQUEST, for options that
@@ -26,10 +30,29 @@ func New(port Port, opts Options) (*Door, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	d := &Door{port: port, opts: opts, clock: wallClock{}}
-	d.shared = sdk.NewServer(&sdk.Implementation{Name: "parley", Title: "Parley", Version: opts.Version}, &sdk.ServerOptions{Logger: opts.Logger})
+	if opts.Mode == messages.Mode_MODE_UNSPECIFIED {
+		opts.Mode = messages.Mode_MODE_TIMED
+	}
+	def, err := readDefinition(opts.Definition)
+	if err != nil {
+		return nil, err
+	}
+	d := &Door{port: port, opts: opts, clock: wallClock{}, definition: def}
+	d.shared = sdk.NewServer(&sdk.Implementation{Name: "parley", Title: "Parley", Version: opts.Version}, &sdk.ServerOptions{
+		Instructions: instructions,
+		Logger:       opts.Logger,
+		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}},
+		// What a client sees is written for it alone.
+		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
+	})
+	handlers := map[string]sdk.ToolHandler{toolAsk: d.ask, toolCollect: d.collect, toolWithdraw: d.withdraw}
+	for _, tool := range d.tools(view{}) {
+		d.shared.AddTool(tool, handlers[tool.Name])
+	}
+	d.shared.AddReceivingMiddleware(d.tailor)
 	return d, nil
 }
 
-// server returns the one server that every transport serves.
+// server returns the one server that every transport serves. Receiving
+// middleware that is added later runs before the door's own.
 func (d *Door) server() *sdk.Server { return d.shared }

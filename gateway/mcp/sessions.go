@@ -1,0 +1,220 @@
+package mcp
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/parleyrun/parley/messages"
+)
+
+// caller is for whom one call of a tool is made, and by which client.
+type caller struct {
+	life    *life
+	session string
+	// ours: the door speaks for the session of its own accord, and attaches it.
+	// A session that an argument names was attached before, or is not ours.
+	ours bool
+	// minted: the client named no session, so the model has to be told of it.
+	minted bool
+	client string
+	// correlation is the client's own id of this call; empty: it gave none.
+	correlation string
+	// token is the progress token; nil: none.
+	token any
+	// conn is the connection that the call came by.
+	conn *sdk.ServerSession
+}
+
+// callerOf finds the conversation that a call belongs to: what the endpoint
+// names, else the argument, else what the client's metadata or environment
+// names, else one of the connection's own. It is never the transport's session,
+// and never a directory. fresh allows to mint one for this call alone.
+func (d *Door) callerOf(ctx context.Context, req *sdk.CallToolRequest, named string, fresh bool) (caller, *messages.Error) {
+	who := caller{life: lifeOf(ctx), token: req.Params.GetProgressToken(), conn: req.Session}
+	if info := req.ClientInfo(); info != nil {
+		who.client = cutBytes(info.Name, messages.NameBytesMax)
+	}
+	row := clientOf(who.client)
+	who.correlation = cutBytes(metaText(req.Params.Meta, row.call), messages.NameBytesMax)
+	thread := metaText(req.Params.Meta, row.session)
+	l := who.life
+	switch {
+	case l.session != "" && named != "" && named != l.session:
+		return who, messages.Refuse(messages.BadRequest,
+			"session is %s, but this endpoint speaks for %s; leave the argument out", quote(named), quote(l.session))
+	case l.session != "":
+		who.session, who.ours = l.session, true
+	case named != "":
+		who.session = named
+	case thread != "":
+		who.session, who.ours = row.prefix+thread, true
+	case l.environment != "":
+		who.session, who.ours = "claude-"+l.environment, true
+	case l.minted != nil:
+		who.session, who.ours, who.minted = l.minted.get(d.mint), true, true
+	case fresh:
+		who.session, who.ours, who.minted = d.mint(), true, true
+	default:
+		return who, messages.Refuse(messages.BadRequest,
+			"session is missing; pass the one that the result of ask_user_question named")
+	}
+	if err := messages.CheckID("session", who.session); err != nil {
+		return who, err
+	}
+	return who, nil
+}
+
+func (d *Door) mint() string { return d.opts.NewID(Root) }
+
+func metaText(meta sdk.Meta, name string) string {
+	text, _ := meta[name].(string)
+	return text
+}
+
+// cutBytes keeps at most n bytes of whole characters.
+func cutBytes(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	end := 0
+	for i := range s {
+		if i > n {
+			break
+		}
+		end = i
+	}
+	return s[:end]
+}
+
+// speak sends a command for a caller, whose session is attached first when that
+// is the door's to do; again, when it was deleted since.
+func (d *Door) speak(ctx context.Context, who caller, cmd messages.Command) (messages.Reply, error) {
+	for again := false; ; again = true {
+		if err := d.attach(ctx, who); err != nil {
+			return nil, err
+		}
+		// An earlier try may still lie in a mailbox.
+		reply, err := d.port.Do(ctx, proto.Clone(cmd).(messages.Command))
+		if again || !who.ours || messages.CodeOf(err) != messages.NotFound {
+			return reply, err
+		}
+		d.attached.forget(who.session)
+	}
+}
+
+// attach makes the door the agent of a session, once per process.
+func (d *Door) attach(ctx context.Context, who caller) error {
+	if !who.ours || d.attached.has(who.session) {
+		return nil
+	}
+	if _, err := d.port.Do(ctx, &messages.AttachRequest{Session: who.session, Root: Root, Owner: who.life.owner}); err != nil {
+		return err
+	}
+	d.attached.add(who.session)
+	return nil
+}
+
+// attachedMax bounds the memory of what was attached; attaching is idempotent.
+const attachedMax = 1 << 14
+
+// attached are the sessions that this process has attached.
+type attached struct {
+	mu       sync.Mutex
+	sessions map[string]struct{}
+}
+
+func (a *attached) has(session string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, ok := a.sessions[session]
+	return ok
+}
+
+func (a *attached) add(session string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.sessions == nil || len(a.sessions) >= attachedMax {
+		a.sessions = map[string]struct{}{}
+	}
+	a.sessions[session] = struct{}{}
+}
+
+func (a *attached) forget(session string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.sessions, session)
+}
+
+// alive knows, per session, the attempts whose requests still live: their
+// questions are not lost, and their text asked again is another question.
+type alive struct {
+	mu       sync.Mutex
+	sessions map[string]*living
+}
+
+// living is one session's.
+type living struct {
+	// asking is held by the one ask that is on its way to the log, so that each
+	// names all that came before it.
+	asking   chan struct{}
+	requests map[*request]struct{}
+}
+
+// request is one ask that lives. attempt is empty until its question is durable.
+type request struct {
+	alive   *alive
+	session string
+	of      *living
+	attempt string
+}
+
+// enter takes up a request; it lives until its leave.
+func (a *alive) enter(session string) *request {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.sessions == nil {
+		a.sessions = map[string]*living{}
+	}
+	l := a.sessions[session]
+	if l == nil {
+		l = &living{asking: make(chan struct{}, 1), requests: map[*request]struct{}{}}
+		a.sessions[session] = l
+	}
+	r := &request{alive: a, session: session, of: l}
+	l.requests[r] = struct{}{}
+	return r
+}
+
+// leave ends it; a second time does nothing.
+func (r *request) leave() {
+	r.alive.mu.Lock()
+	defer r.alive.mu.Unlock()
+	delete(r.of.requests, r)
+	if len(r.of.requests) == 0 && r.alive.sessions[r.session] == r.of {
+		delete(r.alive.sessions, r.session)
+	}
+}
+
+func (r *request) is(attempt string) {
+	r.alive.mu.Lock()
+	defer r.alive.mu.Unlock()
+	r.attempt = attempt
+}
+
+// others lists the attempts that live, at most as many as a command may name.
+func (r *request) others() []string {
+	r.alive.mu.Lock()
+	defer r.alive.mu.Unlock()
+	var list []string
+	for other := range r.of.requests {
+		if other.attempt != "" && len(list) < messages.PageMax {
+			list = append(list, other.attempt)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
