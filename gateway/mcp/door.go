@@ -19,6 +19,7 @@ type Door struct {
 	shared     *sdk.Server
 	attached   attached
 	alive      alive
+	wires      *transports
 }
 
 // New makes the door of a node. Its errors are BAD_REQUEST, for options that
@@ -50,6 +51,7 @@ func New(port Port, opts Options) (*Door, error) {
 		d.shared.AddTool(tool, handlers[tool.Name])
 	}
 	d.shared.AddReceivingMiddleware(d.tailor)
+	d.wires = newTransports(d.shared, opts.Logger, wallTimers{})
 	return d, nil
 }
 

@@ -1,0 +1,226 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Why nobody can read a response any more, in words for the log.
+var (
+	errCancelled = errors.New("the client cancelled the request")
+	errClosed    = errors.New("the client closed the request")
+	errDeleted   = errors.New("the client ended its connection")
+	errEOF       = errors.New("the client closed its end")
+	errStopping  = errors.New("the node is stopping")
+	errAbandoned = errors.New("the request had ended before its call began")
+	errUnread    = errors.New("the connection closed before the response was known to be read")
+	errPipe      = errors.New("the program that served the pipe is stopping")
+)
+
+// address is for whom an endpoint speaks, and what it says of its client.
+type address struct {
+	session, owner string
+	waitMax        time.Duration
+	environment    string
+}
+
+// exchange is one message of a client with calls of tools in it, and what
+// becomes of the responses. In the stateful revisions it outlives its POST: the
+// client may come back for the rest of the stream.
+type exchange struct {
+	address
+	id        string
+	door      *transports
+	stateful  bool
+	transport string  // the transport's session id; empty: it has none
+	minted    *minted // nil: nothing outlives the request
+
+	gone context.Context
+	end  context.CancelCauseFunc
+
+	mu       sync.Mutex
+	stream   string              // the SDK's name of the response stream, once a byte of it was seen
+	missing  map[string]struct{} // the calls whose responses were not written yet, by their ids as JSON
+	carriers int                 // requests that carry the stream now
+	grace    func()              // stops the timer that runs while there are none
+	written  []func()
+}
+
+// open enters an exchange that ends with its parent, or refuses: nil when too
+// many calls are held.
+func (t *transports) open(parent context.Context, at address, ids []string) *exchange {
+	x := &exchange{address: at, door: t, missing: map[string]struct{}{}}
+	for _, id := range ids {
+		x.missing[id] = struct{}{}
+	}
+	x.gone, x.end = context.WithCancelCause(parent)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.exchanges) >= heldCallsMax {
+		x.end(nil)
+		return nil
+	}
+	t.drawn++
+	x.id = strconv.FormatUint(t.drawn, 36)
+	t.exchanges[x.id] = x
+	return x
+}
+
+// drop forgets an exchange whose responses nobody will read.
+func (x *exchange) drop(why error) {
+	x.end(why)
+	x.forget()
+}
+
+func (x *exchange) forget() {
+	x.door.mu.Lock()
+	defer x.door.mu.Unlock()
+	delete(x.door.exchanges, x.id)
+}
+
+// join: a request carries the stream.
+func (x *exchange) join() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.carriers++
+	if x.grace != nil {
+		x.grace()
+		x.grace = nil
+	}
+}
+
+// leave: it does so no more. With the last one the stream is closed; in the
+// stateful revisions the client has a while to come back.
+func (x *exchange) leave() {
+	if !x.last() {
+		return
+	}
+	if !x.stateful {
+		x.drop(errClosed)
+		return
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.carriers == 0 {
+		x.grace = x.door.timers.AfterFunc(resumeGrace, x.expire)
+	}
+}
+
+func (x *exchange) last() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.carriers--
+	return x.carriers == 0
+}
+
+// expire: nobody came back in time.
+func (x *exchange) expire() {
+	x.mu.Lock()
+	back := x.carriers > 0
+	x.mu.Unlock()
+	if !back {
+		x.drop(errClosed)
+	}
+}
+
+// saw notes what was written to the client: the stream's name and responses.
+func (x *exchange) saw(event []byte) {
+	stream, ids := readEvent(event)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if stream != "" {
+		x.stream = stream
+	}
+	for _, id := range ids {
+		delete(x.missing, id)
+	}
+}
+
+// complete: every response has been written.
+func (x *exchange) complete() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return len(x.missing) == 0
+}
+
+func (x *exchange) whenWritten(f func()) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.written = append(x.written, f)
+}
+
+// arrived runs what waited for the responses to arrive. The exchange lives
+// until then: before, its questions can still be lost.
+func (x *exchange) arrived() {
+	x.mu.Lock()
+	todo := x.written
+	x.written = nil
+	x.mu.Unlock()
+	for _, f := range todo {
+		f()
+	}
+	x.end(nil)
+}
+
+// unread: the connection closed before that could be told.
+func (x *exchange) unread() { x.end(errUnread) }
+
+// life is what a tool learns of its request. While the call runs it also ends
+// with the SDK's own context; done says that the call has returned.
+func (x *exchange) life(call context.Context) (l *life, done func()) {
+	gone, end := context.WithCancelCause(x.gone)
+	undo := context.AfterFunc(call, func() { end(why(call)) })
+	name := x.minted
+	if name == nil { // where the SDK keeps a connection, it keeps its first context's values
+		name, _ = call.Value(mintedKey{}).(*minted)
+	}
+	return &life{
+		session: x.session, owner: x.owner, waitMax: x.waitMax, environment: x.environment, minted: name,
+		gone: gone, whenWritten: x.whenWritten,
+	}, func() { undo() }
+}
+
+// why a call of the SDK ended, in words.
+func why(call context.Context) error {
+	if errors.Is(context.Cause(call), io.EOF) {
+		return errEOF
+	}
+	return errCancelled
+}
+
+// resumed finds the exchange whose stream a client comes back for.
+func (t *transports) resumed(transport, stream string) *exchange {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, x := range t.exchanges {
+		if x.transport == transport && x.named(stream) {
+			return x
+		}
+	}
+	return nil
+}
+
+func (x *exchange) named(stream string) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.stream != "" && x.stream == stream
+}
+
+// endAll ends the exchanges of one transport session.
+func (t *transports) endAll(transport string, why error) {
+	t.mu.Lock()
+	var ended []*exchange
+	for _, x := range t.exchanges {
+		if x.transport == transport {
+			ended = append(ended, x)
+		}
+	}
+	t.mu.Unlock()
+	for _, x := range ended {
+		x.end(why)
+	}
+}
