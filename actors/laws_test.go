@@ -180,13 +180,21 @@ func (w *chaos) act() {
 		}
 		return w.root
 	}
-	switch rapid.IntRange(0, 23).Draw(t, "act") {
+	switch rapid.IntRange(0, 27).Draw(t, "act") {
 	case 0, 1, 2:
 		c, n := call(), rapid.IntRange(0, 6).Draw(t, "attempt")
 		req := &messages.AskRequest{Session: "s1", Root: agent(), Attempt: fmt.Sprint(c, "/", n), CallId: c,
 			Arguments: chaosArguments[n%len(chaosArguments)], AnswererPresent: true}
 		if n == 6 {
 			req.Mode = messages.Mode_MODE_LEGACY
+		}
+		if rapid.Bool().Draw(t, "watched") {
+			req.Receipt, req.Correlation = true, "tool "+req.GetAttempt()
+			req.Join = rapid.Bool().Draw(t, "join")
+			req.WaitMaxMs = rapid.SampledFrom([]int64{0, 500}).Draw(t, "wait max")
+			if rapid.Bool().Draw(t, "another lives") {
+				req.Live = []string{fmt.Sprint(call(), "/", rapid.IntRange(0, 6).Draw(t, "live"))}
+			}
 		}
 		w.command(req)
 	case 3, 4, 5, 6:
@@ -233,6 +241,22 @@ func (w *chaos) act() {
 			w.Crash(live[rapid.IntRange(0, len(live)-1).Draw(t, "part")])
 		}
 	case 23:
+		c := call()
+		w.command(endForeground(c, fmt.Sprint(c, "/", rapid.IntRange(0, 6).Draw(t, "attempt"))))
+	case 24, 25:
+		req := collectReq(pick("token", append(w.tokens(), "")...))
+		req.Root, req.Correlation = agent(), pick("correlation", "", "tool 1", "tool 2")
+		if rapid.IntRange(0, 3).Draw(t, "one") == 0 {
+			req.CallId = call()
+		}
+		w.command(req)
+	case 26:
+		req := &messages.AcknowledgeRequest{Session: "s1", CallId: call()}
+		if rapid.Bool().Draw(t, "by correlation") {
+			req.CallId, req.Correlation = "", pick("correlation", "tool 1", "tool 2", "tool c1/0", "tool c2/2")
+		}
+		w.command(req)
+	case 27:
 		switch pick("end", "restart", "die", "leave") {
 		case "restart":
 			w.refold()
@@ -244,6 +268,20 @@ func (w *chaos) act() {
 			}
 		}
 	}
+}
+
+// tokens are those of the lists that were handed out, in order.
+func (w *chaos) tokens() []string {
+	var out []string
+	for corr := range w.corr {
+		at := actors.Addr{Key: fmt.Sprintf("door/%d", int(corr+1)%len(w.doors)), Corr: corr + 1}
+		for _, m := range w.told[at] {
+			if res, ok := m.(*messages.CollectRepliesResponse); ok && res.GetToken() != "" {
+				out = append(out, res.GetToken())
+			}
+		}
+	}
+	return out
 }
 
 func (w *chaos) openClaim(name, call string) {
@@ -324,6 +362,81 @@ func (w *chaos) heal() {
 	}
 	w.Delivered = nil
 	w.check()
+	w.allDelivered()
+}
+
+// allDelivered: what the log says was handed out, or given in time to a request
+// that may have been lost, and was never acknowledged, is in the next list; and
+// nothing else but what waits.
+func (w *chaos) allDelivered() {
+	w.command(attach(w.root)) // another may have been the last to attach
+	w.settle()
+	if p := progress(w.Log); p.TurnOpen() && !p.StepOpen() {
+		w.command(&messages.EndTurnRequest{Session: "s1", Root: w.root})
+		w.settle()
+	}
+	var waiting []string
+	for _, m := range slices.Concat(w.Session.Lists().NextStep, w.Session.Lists().NextTurn) {
+		waiting = append(waiting, m.ID)
+	}
+	owed := w.owed()
+	req := collectReq("")
+	req.Root = w.root
+	at := w.command(req)
+	w.settle()
+	res, ok := w.told[at][0].(*messages.CollectRepliesResponse)
+	require.True(w.t, ok, "%v", w.told[at][0])
+	var got []string
+	for _, m := range res.GetReplies() {
+		got = append(got, m.GetMessageId())
+	}
+	require.Zero(w.t, res.GetMore())
+	require.ElementsMatch(w.t, append(waiting, owed...), got)
+}
+
+func progress(log []sessionlog.Event) sessionlog.Progress {
+	p := sessionlog.NewProgress(sessionlog.V3)
+	for _, ev := range log {
+		p = p.Fold(ev)
+	}
+	return p
+}
+
+// owed is what an outsider finds unacknowledged in the log.
+func (w *chaos) owed() []string {
+	lists := map[int64][]string{}
+	owed, watched := map[string]bool{}, map[string]bool{}
+	byCall := map[string]string{} // results, by call
+	for _, ev := range w.Log {
+		switch ev.Type {
+		case sessionlog.TypeWait:
+			r, err := sessionlog.DecodeWait(ev)
+			require.NoError(w.t, err)
+			watched[r.CallID] = r.Receipt
+		case sessionlog.TypeToolResult:
+			r, err := sessionlog.DecodeResult(ev)
+			require.NoError(w.t, err)
+			if _, batch := sessionlog.ReadBatch(r.Text); batch && !r.IsError && watched[r.CallID] {
+				id := fmt.Sprint("tool-result-", r.CallID, "-", ev.Seq)
+				owed[id], byCall[id] = true, r.CallID
+			}
+		case sessionlog.TypeDelivered:
+			r, err := sessionlog.DecodeDelivered(ev)
+			require.NoError(w.t, err)
+			for _, id := range r.Shown {
+				require.True(w.t, owed[id] || byCall[id] == "", "the acknowledged result %s is shown again", id)
+				owed[id] = true
+			}
+			if r.List != 0 {
+				lists[r.List] = r.Shown
+			}
+			for _, id := range lists[r.Acknowledged] {
+				delete(owed, id)
+			}
+			maps.DeleteFunc(owed, func(id string, _ bool) bool { return r.CallID != "" && byCall[id] == r.CallID })
+		}
+	}
+	return slices.Collect(maps.Keys(owed))
 }
 
 // after holds what must be true once everything is settled.
@@ -346,11 +459,7 @@ func (w *chaos) after() {
 		require.NotEqual(w.t, sessionlog.RowOpen, row.State)
 	}
 	// Once no turn is open there is nothing to repair.
-	p := sessionlog.NewProgress(sessionlog.V3)
-	for _, ev := range w.Log {
-		p = p.Fold(ev)
-	}
-	if !p.TurnOpen() {
+	if p := progress(w.Log); !p.TurnOpen() {
 		require.Empty(w.t, p.Repair(sessionlog.CauseInterrupted, w.Session.Next(), 1))
 	} else {
 		require.Empty(w.t, p.Pending(), "every call of the open turn has its result")

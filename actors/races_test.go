@@ -407,8 +407,9 @@ type picture struct {
 	lists  sessionlog.Lists
 	rows   []sessionlog.Row
 	result int
+	owed   string
 }
 
 func snapshot(s *actors.Session) picture {
-	return picture{s.Next(), string(s.Questions().State()), s.Lists(), s.Rows(), s.Results()}
+	return picture{s.Next(), string(s.Questions().State()), s.Lists(), s.Rows(), s.Results(), s.Deliveries()}
 }
