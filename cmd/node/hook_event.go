@@ -71,18 +71,29 @@ func (e hookEvent) receipt() string {
 	return e.toolUse
 }
 
-// arrived reports whether a tool_response is one. An error is none: it may be the client's own word that it gave up.
+// arrived reports whether a tool_response holds a result of ours, which is one JSON object. Claude Code writes it as a
+// text, Codex as the whole MCP result. Anything else is no receipt, and what was handed out is handed out again: the
+// response of a call that Claude Code has moved to the background is a note that it still runs.
 func arrived(response json.RawMessage) bool {
-	switch string(bytes.TrimSpace(response)) {
-	case "", "null", `""`, "[]", "{}":
+	var text string
+	if json.Unmarshal(response, &text) == nil {
+		return isObject([]byte(text))
+	}
+	var result struct {
+		IsError    bool            `json:"isError"`
+		Content    json.RawMessage `json:"content"`
+		Structured json.RawMessage `json:"structuredContent"`
+	}
+	if json.Unmarshal(response, &result) != nil {
 		return false
 	}
-	var failed struct {
-		IsError  any `json:"isError"`
-		IsError2 any `json:"is_error"`
-	}
-	_ = json.Unmarshal(response, &failed) // a list or a text has no such field
-	return failed.IsError != true && failed.IsError2 != true
+	var blocks []struct{ Text string }
+	_ = json.Unmarshal(result.Content, &blocks) // the blocks before one of another type are kept, and no result of ours
+	return !result.IsError && (isObject(result.Structured) || len(blocks) == 1 && isObject([]byte(blocks[0].Text)))
+}
+
+func isObject(text []byte) bool {
+	return bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) && json.Valid(text)
 }
 
 // audible reports whether the agent shows its model what a hook says at this event. A subagent is left in peace: the
