@@ -128,7 +128,8 @@ func TestHealthTurnsWhenTheNodeStops(t *testing.T) {
 		req.Header().Set("Authorization", "Bearer "+roleTokens[gateway.RoleAnswerer][0])
 		_, _ = questions(t, url)["grpc"].Submit(t.Context(), req)
 	}()
-	<-entered // a request under way keeps the connections open
+	plain.CloseIdleConnections() // a connection that was never used would be waited for, for 5 s
+	<-entered                    // a request under way keeps the connections open
 	stopped := make(chan error, 1)
 	go func() { stopped <- stop() }()
 	for range clients {

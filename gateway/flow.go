@@ -32,14 +32,20 @@ func (f *flowing) Read(p []byte) (int, error) {
 		return 0, errStopping
 	}
 	n, err := f.ReadCloser.Read(p)
-	switch {
-	case err == nil || err == io.EOF: //nolint:errorlint // a reader's own EOF is never wrapped
-		// Without the deadline the HTTP/1 server notices a client that goes.
-		f.arm(time.Time{})
-	case !f.arm(time.Now().Add(f.limit)):
+	if err == io.EOF { //nolint:errorlint // a reader's own EOF is never wrapped
+		f.arm(time.Time{}) // from now on the HTTP/1 server notices a client that goes
+		return n, err
+	}
+	if err != nil && !f.arm(time.Now().Add(drainBody)) {
 		err = errStopping
 	}
-	return n, err
+	return n, err // the deadline stays: the server drains what is left of a body before it replies
+}
+
+// Close gives what is left of the body little time.
+func (f *flowing) Close() error {
+	f.arm(time.Now().Add(drainBody))
+	return f.ReadCloser.Close()
 }
 
 // arm sets the deadline of the reads to come, unless the node is stopping.

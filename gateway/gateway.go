@@ -56,6 +56,10 @@ func (g *Gateway) routes() http.Handler {
 	mux.Handle(messagesconnect.NewQuestionServiceHandler(questionService{g}, opts...))
 	mux.Handle(messagesconnect.NewInboxServiceHandler(inboxService{g}, opts...))
 	g.describe(mux)
+	if g.opts.MCP != nil {
+		mux.Handle("/mcp", g.opts.MCP.Handler())
+		mux.Handle("/mcp/", g.opts.MCP.Handler())
+	}
 	mux.HandleFunc("GET /healthz", g.healthz)
 	mux.HandleFunc("GET /metrics", g.metrics)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -115,7 +119,7 @@ func (g *Gateway) server() *http.Server {
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
-	return &http.Server{
+	srv := &http.Server{
 		Handler:           g.handler,
 		Protocols:         protocols,
 		ReadHeaderTimeout: headerTimeout,
@@ -125,8 +129,17 @@ func (g *Gateway) server() *http.Server {
 			WriteByteTimeout: g.opts.WriteTimeout},
 		ErrorLog: slog.NewLogLogger(g.log.Handler(), slog.LevelDebug), // clients that break off; not our trouble
 	}
+	if g.opts.MCP != nil {
+		srv.ConnContext, srv.ConnState = g.opts.MCP.ConnContext, g.opts.MCP.ConnState
+	}
+	return srv
 }
 
 // Stop ends watches, claims and held requests as UNAVAILABLE and refuses new
 // ones. It returns at once.
-func (g *Gateway) Stop() { g.stop() }
+func (g *Gateway) Stop() {
+	g.stop()
+	if g.opts.MCP != nil {
+		g.opts.MCP.Stop()
+	}
+}

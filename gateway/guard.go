@@ -19,11 +19,11 @@ import (
 func (g *Gateway) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if g.stopping.Err() != nil && !isHealth(r) {
-			g.writeRefusal(w, r, errStopping)
+			g.turnAway(w, r, errStopping)
 			return
 		}
 		if err := g.checkSource(r); err != nil {
-			g.writeRefusal(w, r, err)
+			g.turnAway(w, r, err)
 			return
 		}
 		if g.preflight(w, r) {
@@ -35,7 +35,7 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 			if err.Code == messages.Unauthenticated {
 				w.Header().Set("WWW-Authenticate", challenge(r))
 			}
-			g.writeRefusal(w, r, err)
+			g.turnAway(w, r, err)
 			return
 		}
 		if to.flows {
@@ -48,6 +48,15 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// turnAway refuses a request whose body nobody reads. The server drains it
+// before it replies, for no longer than this: a stranger could hold it for ever.
+func (g *Gateway) turnAway(w http.ResponseWriter, r *http.Request, err *messages.Error) {
+	if r.Body != nil && r.Body != http.NoBody {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(drainBody)) // a test's recorder has none
+	}
+	g.writeRefusal(w, r, err)
 }
 
 // checkSource refuses pages of other sites. Without a token the Host must be

@@ -17,6 +17,7 @@ const (
 	headerBytesMax    = 64 << 10
 	headerTimeout     = 10 * time.Second
 	bodyTimeout       = 30 * time.Second
+	drainBody         = time.Second // for the rest of a body that nobody reads
 	idleTimeout       = 2 * time.Minute
 	pingAfter         = 5 * time.Second // an HTTP/2 peer that is silent for so long is asked whether it lives
 	pingTimeout       = 5 * time.Second // then for so long: a claim is not held ten seconds for nobody
@@ -51,6 +52,8 @@ type Options struct {
 	// WriteTimeout is how long a client may take nothing of what is written to
 	// it, before it is cut off. An idle stream is not written to. Defaults to 30 s.
 	WriteTimeout time.Duration
+	// MCP is the door for agents, at /mcp and below. nil: it is not served.
+	MCP MCP
 	// Logger gets one line per request. Defaults to slog.Default().
 	Logger *slog.Logger
 }

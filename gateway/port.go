@@ -3,6 +3,8 @@ package gateway
 import (
 	"context"
 	"io"
+	"net"
+	"net/http"
 
 	"github.com/parleyrun/parley/messages"
 	"github.com/parleyrun/parley/query"
@@ -52,6 +54,17 @@ type Claim interface {
 	// Release ends the claim; lost, when its stream broke and nobody said
 	// goodbye. After the end it does nothing.
 	Release(lost bool)
+}
+
+// MCP is a door of its own on the gateway's port, behind its guards.
+type MCP interface {
+	Handler() http.Handler
+	// ConnContext and ConnState are told what becomes of connections, as
+	// http.Server tells it.
+	ConnContext(ctx context.Context, c net.Conn) context.Context
+	ConnState(c net.Conn, state http.ConnState)
+	// Stop ends what is held, and returns at once.
+	Stop()
 }
 
 // Counter is one number of /metrics. Name is without the prefix "parley_".
