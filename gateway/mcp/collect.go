@@ -104,6 +104,9 @@ func batchOf(text string) (b batch, ok bool) {
 	if json.Unmarshal([]byte(text), &b) != nil || json.Unmarshal(b.Answers, &items) != nil || items == nil {
 		return batch{}, false
 	}
+	if string(b.Questions) == "null" {
+		b.Questions = nil
+	}
 	return b, true
 }
 

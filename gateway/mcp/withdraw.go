@@ -26,11 +26,8 @@ func (d *Door) withdraw(ctx context.Context, req *sdk.CallToolRequest) (*sdk.Cal
 	if bad != nil {
 		return fail(bad, nil), nil
 	}
-	by := who.client
-	if by == "" {
-		by = Root
-	}
-	reply, err := d.speak(ctx, who, &messages.WithdrawQuestionRequest{Session: who.session, Root: Root, CallId: call, By: by, Reason: reason})
+	reply, err := d.speak(ctx, who, &messages.WithdrawQuestionRequest{
+		Session: who.session, Root: Root, CallId: call, By: byOf(who), Reason: reason})
 	if err != nil {
 		return fail(err, who.meta(call)), nil
 	}
@@ -39,6 +36,14 @@ func (d *Door) withdraw(ctx context.Context, req *sdk.CallToolRequest) (*sdk.Cal
 		return fail(unexpected(reply), who.meta(call)), nil
 	}
 	return succeed(compact(withdrawalOf(call, r.GetSettlement())), who.meta(call)), nil
+}
+
+// byOf says who withdraws, in words for people.
+func byOf(who caller) string {
+	if who.client == "" {
+		return Root
+	}
+	return who.client
 }
 
 // withdrawalOf says who won: an answer that was accepted first stands.
