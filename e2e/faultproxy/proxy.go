@@ -11,9 +11,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 )
@@ -34,6 +36,9 @@ type Plan struct {
 	// seen nothing.
 	Cut      bool
 	CutAfter int
+	// CutBefore resets both connections in place of the first piece of the
+	// response that holds this text; empty: never.
+	CutBefore string
 	// CutIn resets both connections this long after the request went on; 0: never.
 	CutIn time.Duration
 	// Stall passes no byte of the response after the first StallAfter for this
@@ -42,11 +47,30 @@ type Plan struct {
 	StallAfter int
 }
 
+// String says what is spoiled.
+func (p Plan) String() string {
+	var parts []string
+	add := func(is bool, format string, args ...any) {
+		if is {
+			parts = append(parts, fmt.Sprintf(format, args...))
+		}
+	}
+	add(p.Delay > 0, "delayed %v", p.Delay)
+	add(p.Hold > 0, "held back at most %v", p.Hold)
+	add(p.Duplicate, "duplicated")
+	add(p.Cut, "cut after %d bytes", p.CutAfter)
+	add(p.CutBefore != "", "cut before %q", p.CutBefore)
+	add(p.CutIn > 0, "cut in %v", p.CutIn)
+	add(p.Stall > 0, "stalled for %v after %d bytes", p.Stall, p.StallAfter)
+	return strings.Join(parts, ", ")
+}
+
 // Request is what the proxy knows when it asks for a plan.
 type Request struct {
 	// N counts the requests of a proxy, from 0, in order of arrival.
 	N            int
 	Method, Path string
+	Header       http.Header
 	Body         []byte
 }
 
@@ -172,7 +196,7 @@ func (p *Proxy) requests(l *link) {
 			return
 		}
 		whole := bytes.Clone(raw.Next(raw.Len() - in.Buffered()))
-		plan := p.plan(Request{N: p.count(), Method: got.Method, Path: got.URL.RequestURI(), Body: body})
+		plan := p.plan(Request{N: p.count(), Method: got.Method, Path: got.URL.RequestURI(), Header: got.Header, Body: body})
 		if cut != nil {
 			cut.Stop() // it was meant for the response before
 		}
@@ -285,6 +309,9 @@ func (p *Proxy) pass(l *link, piece []byte, gone <-chan struct{}) bool {
 	l.mu.Unlock()
 	if seen == 0 {
 		p.answered()
+	}
+	if plan.CutBefore != "" && bytes.Contains(piece, []byte(plan.CutBefore)) {
+		return false
 	}
 	if plan.Cut && seen+len(piece) > plan.CutAfter {
 		_ = l.write(piece[:max(0, plan.CutAfter-seen)]) // the reset follows anyway
