@@ -297,13 +297,15 @@ func (r *reader) options(v any, path string) []option {
 
 // option reads one choice: an object, or its label alone.
 func (r *reader) option(item any, at string) (o option, ok bool) {
-	rec, isObject := item.(map[string]any)
-	switch text := item.(type) {
+	var rec map[string]any
+	switch v := item.(type) {
 	case map[string]any:
+		rec = v
 	case string:
 		// A text that spells an option in JSON is one; any other text is a label.
-		if rec, isObject = unwrap(text).(map[string]any); !isObject || rec["label"] == nil {
-			rec = map[string]any{"label": text}
+		rec, _ = unwrap(v).(map[string]any)
+		if rec["label"] == nil {
+			rec = map[string]any{"label": v}
 		}
 	default:
 		r.say("%s: must be an object or a string, not %s", at, found(item))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -118,19 +119,21 @@ func (c *call) run(ctx context.Context) *sdk.CallToolResult {
 	detached := context.WithoutCancel(ctx)
 	work, stop := context.WithCancel(detached)
 	defer stop()
-	alive := c.door.alive.enter(c.who.session)
+	alive := c.door.alive.enter(c.who.session, c.who.life.carried)
 	forget := context.AfterFunc(c.who.life.gone, alive.leave)
 	go func() { c.done <- c.work(work, alive) }()
 	go c.progress(work)
 
-	result, confirm := c.result(detached, c.stay(detached))
+	end := c.stay(detached)
+	result, confirm := c.result(detached, end)
+	receipt := c.receipt(end)
 	if !confirm || c.who.life.gone.Err() != nil {
 		forget()
 		alive.leave()
 		return result
 	}
 	c.who.life.whenWritten(func() { // until then its question could still be lost
-		c.acknowledge(detached)
+		c.acknowledge(detached, receipt)
 		forget()
 		alive.leave()
 	})
@@ -239,7 +242,7 @@ func (c *call) progress(ctx context.Context) {
 		notice := &sdk.ProgressNotificationParams{ProgressToken: c.who.token, Message: message,
 			Progress: c.door.clock.Now().Sub(c.started).Seconds()}
 		if err := c.who.conn.NotifyProgress(ctx, notice); err != nil {
-			c.door.opts.Logger.Debug("progress was not sent", "session", c.who.session, "error", err)
+			c.door.opts.Logger.Debug("progress was not sent", slog.String("session", c.who.session), slog.Any("error", err))
 		}
 	}
 }
@@ -262,17 +265,37 @@ func (c *call) endForeground(ctx context.Context) {
 	_, err := send[*messages.EndForegroundResponse](bounded, c, &messages.EndForegroundRequest{
 		Session: c.who.session, CallId: c.id, Attempt: c.attempt, Reason: cutBytes(c.over, messages.NameBytesMax)})
 	if err != nil {
-		c.door.opts.Logger.Warn("the end of a request was not recorded", "session", c.who.session, "call", c.id, "error", err)
+		c.door.opts.Logger.Warn("the end of a request was not recorded", slog.String("session", c.who.session),
+			slog.String("call", c.id), slog.Any("error", err))
 	}
 }
 
+// receipt names what reaches the client with an ending: a result by its call, a
+// reply by the list that it was taken with.
+func (c *call) receipt(end ending) *messages.AcknowledgeRequest {
+	if end.answers != "" {
+		return &messages.AcknowledgeRequest{Session: c.who.session, Correlation: c.list()}
+	}
+	return &messages.AcknowledgeRequest{Session: c.who.session, CallId: c.id}
+}
+
+// list is the name of the list that a reply is taken with: the client's own id
+// of this call, so that a hook that tells of its arrival acknowledges it too.
+func (c *call) list() string {
+	if c.who.correlation != "" {
+		return c.who.correlation
+	}
+	return c.req.GetAttempt()
+}
+
 // acknowledge says that the result has reached the client.
-func (c *call) acknowledge(ctx context.Context) {
+func (c *call) acknowledge(ctx context.Context, receipt *messages.AcknowledgeRequest) {
 	bounded, stop := context.WithTimeout(ctx, endWithin)
 	defer stop()
-	if _, err := c.door.port.Do(bounded, &messages.AcknowledgeRequest{Session: c.who.session, CallId: c.id}); err != nil {
+	if _, err := c.door.port.Do(bounded, receipt); err != nil {
 		// It stays undelivered: collect_replies lists it once more.
-		c.door.opts.Logger.Warn("a written result was not acknowledged", "session", c.who.session, "call", c.id, "error", err)
+		c.door.opts.Logger.Warn("a written result was not acknowledged", slog.String("session", c.who.session),
+			slog.String("call", c.id), slog.Any("error", err))
 	}
 }
 
@@ -346,7 +369,7 @@ func (c *call) pause(ctx context.Context, d time.Duration) bool {
 // reply waits for the answer to an equal question that was asked before, and
 // whose request was lost: it is, or will be, a reply.
 func (c *call) reply(ctx context.Context, id string) ending {
-	look := &messages.CollectRepliesRequest{Session: c.who.session, Root: Root, CallId: id, Correlation: c.who.correlation}
+	look := &messages.CollectRepliesRequest{Session: c.who.session, Root: Root, CallId: id, Correlation: c.list()}
 	hold := &messages.AwaitInboxRequest{Session: c.who.session, Root: Root, HoldMs: holdInbox.Milliseconds()}
 	for inbox := (&messages.AwaitInboxResponse{}); ; {
 		r, err := send[*messages.CollectRepliesResponse](ctx, c, look)

@@ -320,7 +320,7 @@ func TestAJoinedCallIsListenedToByItsOwnAttempt(t *testing.T) {
 
 // others spells the attempts that live in a session.
 func (d *Door) others(session string) string {
-	r := d.alive.enter(session)
+	r := d.alive.enter(session, nil)
 	defer r.leave()
 	return strings.Join(r.others(), " ")
 }
@@ -339,15 +339,26 @@ func TestAskingAgainGetsTheReplyToTheLostCall(t *testing.T) {
 		r := newStage(t)
 		lost(r)
 		says(r.node, func(m *messages.CollectRepliesRequest) (messages.Reply, error) {
-			require.Equal(t, "q-lost", m.GetCallId())
+			require.Equal(t, "q-lost mcp-2", m.GetCallId()+" "+m.GetCorrelation())
 			return found, nil
 		})
 		res := r.run(r.client("any"), toolAsk, shipIt)
 		require.Equal(t, yes, said(t, res))
 		require.Equal(t, "q-lost", res.Meta["parley/call"])
 		require.Equal(t, 1, r.write())
-		require.Equal(t, "q-lost", told[*messages.AcknowledgeRequest](r.node)[0].GetCallId())
+		require.Equal(t, "mcp-2", told[*messages.AcknowledgeRequest](r.node)[0].GetCorrelation(), "the list that it was taken with")
 		require.Empty(t, told[*messages.EndForegroundRequest](r.node))
+	})
+	t.Run("by the client's own id of the call, which its hooks name too", func(t *testing.T) {
+		r := newStage(t)
+		lost(r)
+		says(r.node, func(m *messages.CollectRepliesRequest) (messages.Reply, error) {
+			require.Equal(t, "toolu_1", m.GetCorrelation())
+			return found, nil
+		})
+		said(t, r.run(r.client("claude-code"), toolAsk, shipIt, "claudecode/toolUseId", "toolu_1"))
+		r.write()
+		require.Equal(t, "toolu_1", told[*messages.AcknowledgeRequest](r.node)[0].GetCorrelation())
 	})
 	t.Run("it comes while the call waits", func(t *testing.T) {
 		r := newStage(t)
