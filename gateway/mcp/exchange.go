@@ -117,12 +117,16 @@ func (x *exchange) last() bool {
 	return x.carriers == 0
 }
 
+// carried: a request carries the stream.
+func (x *exchange) carried() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.carriers > 0
+}
+
 // expire: nobody came back in time.
 func (x *exchange) expire() {
-	x.mu.Lock()
-	back := x.carriers > 0
-	x.mu.Unlock()
-	if !back {
+	if !x.carried() {
 		x.drop(errClosed)
 	}
 }
@@ -180,7 +184,7 @@ func (x *exchange) life(call context.Context) (l *life, done func()) {
 	}
 	return &life{
 		session: x.session, owner: x.owner, waitMax: x.waitMax, environment: x.environment, minted: name,
-		gone: gone, whenWritten: x.whenWritten,
+		gone: gone, carried: x.carried, whenWritten: x.whenWritten,
 	}, func() { undo() }
 }
 

@@ -28,6 +28,10 @@ type life struct {
 	// cancelled, its stream stayed closed beyond a grace, its connection was
 	// deleted, or the node is stopping. Its cause says which, in words.
 	gone context.Context
+	// carried reports whether a client is there to read the response now. While
+	// it is not, but may come back, the call can be joined as one that is lost:
+	// a client that asks again has not come back. nil: it is, until gone.
+	carried func() bool
 	// whenWritten runs f once the response has been written in full and the
 	// connection has outlived it; never, when it has not. It may be called at
 	// any time before the response is returned.

@@ -170,10 +170,11 @@ type request struct {
 	session string
 	of      *living
 	attempt string
+	carried func() bool // nil: always
 }
 
-// enter takes up a request; it lives until its leave.
-func (a *alive) enter(session string) *request {
+// enter takes up a request; it lives until its leave, as long as it is carried.
+func (a *alive) enter(session string, carried func() bool) *request {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.sessions == nil {
@@ -184,7 +185,7 @@ func (a *alive) enter(session string) *request {
 		l = &living{asking: make(chan struct{}, 1), requests: map[*request]struct{}{}}
 		a.sessions[session] = l
 	}
-	r := &request{alive: a, session: session, of: l}
+	r := &request{alive: a, session: session, of: l, carried: carried}
 	l.requests[r] = struct{}{}
 	return r
 }
@@ -211,7 +212,7 @@ func (r *request) others() []string {
 	defer r.alive.mu.Unlock()
 	var list []string
 	for other := range r.of.requests {
-		if other.attempt != "" && len(list) < messages.PageMax {
+		if other.attempt != "" && (other.carried == nil || other.carried()) && len(list) < messages.PageMax {
 			list = append(list, other.attempt)
 		}
 	}

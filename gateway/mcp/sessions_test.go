@@ -167,3 +167,18 @@ func TestARequestThatNoTransportHasLookedAt(t *testing.T) {
 	end()
 	require.ErrorIs(t, l.gone.Err(), context.Canceled)
 }
+
+// A call whose client is away, and may come back, does not keep an equal
+// question from joining it: a client that asks again has not come back.
+func TestACallWhoseClientIsAwayCanBeJoined(t *testing.T) {
+	var a alive
+	there := true
+	held := a.enter("demo", func() bool { return there })
+	defer held.leave()
+	held.is("first")
+	other := a.enter("demo", nil)
+	defer other.leave()
+	require.Equal(t, []string{"first"}, other.others())
+	there = false
+	require.Empty(t, other.others())
+}

@@ -393,8 +393,10 @@ func TestACutStreamIsResumed(t *testing.T) {
 	require.Eventually(t, func() bool { return r.timers.armedFor(resumeGrace) == 1 }, patience, time.Millisecond)
 	r.timers.pass(resumeGrace / 2)
 	h.lives(t)
+	require.False(t, h.life.carried())
 	s = r.do(http.MethodGet, r.url, session, oldRevision, "", resumeHeader, last)
 	require.Eventually(t, func() bool { return graceless(r) }, patience, time.Millisecond)
+	require.True(t, h.life.carried())
 	r.timers.pass(10 * resumeGrace)
 	h.lives(t)
 	h.answer <- "yes"
