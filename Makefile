@@ -1,6 +1,6 @@
 # One command each; `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help test check lint generate verify fuzz bench crash  fmt ready
+.PHONY: help test check lint generate verify fuzz bench crash sdk fmt ready
 
 GO       ?= go
 LINT     := bin/golangci-lint
@@ -17,6 +17,10 @@ help: ## list the targets
 test: ready ## all tests, raced and uncached, then some inputs for every fuzz target; what CI runs
 	CGO_ENABLED=1 $(GO) test -race -count=1 -timeout $(TIMEOUT) ./...
 	@GO="$(GO)" FUZZTIME=2000x tools/fuzz
+	@GO="$(GO)" tools/sdk try
+
+sdk: ## the TypeScript package: install, build, test against a node of this tree
+	@GO="$(GO)" tools/sdk test
 
 check: lint verify test ## everything a commit must pass: lint, vet, generated files, tests
 
@@ -25,8 +29,9 @@ lint: $(LINT) ## golangci-lint, go vet and buf lint
 	$(GO) vet ./...
 	$(BUF) lint
 
-generate: ## write the generated code (messages/) and pages (docs/) again
+generate: ## write the generated code (messages/, sdk/) and pages (docs/) again
 	$(BUF) generate
+	@GO="$(GO)" tools/sdk generate
 	$(GO) run ./internal/cmd/docs
 
 verify: ## generated code and pages, and go.mod, are what their sources say; changes nothing
