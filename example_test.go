@@ -40,7 +40,7 @@ type outcome struct {
 func ask(agent *parley.Agent, call string, timeout time.Duration) <-chan outcome {
 	results, asked := make(chan outcome, 1), make(chan bool, 8)
 	agent.AskAsync(parley.Ask{
-		CallID: call, Questions: []parley.Question{deploy}, Timeout: timeout,
+		Attempt: "attempt-" + call, CallID: call, Questions: []parley.Question{deploy}, Timeout: timeout,
 		OnWaiting: func(parley.Waiting) { asked <- true },
 	}, func(r parley.Result, err error) { results <- outcome{r, err} })
 	<-asked
@@ -165,6 +165,26 @@ func Example_withdraw() {
 	// withdrawn
 	// failed: ASK_ABORTED
 	// SETTLED withdrawn by agent-1: found it in the docs
+}
+
+// An agent that dies between taking a reply and showing it to its model gets
+// the reply again, under the same id, until it says that the model has it.
+func Example_receipts() {
+	ctx, node := context.Background(), open()
+	defer node.Close(ctx)
+	agent, _ := node.Attach(ctx, "session-1", "agent-1", parley.AttachOptions{})
+	ask(agent, "call-1", 0)
+	_, _ = agent.EndForeground(ctx, "call-1", "attempt-call-1", "the agent has other work")
+	_, _ = node.Answer(ctx, "session-1", "call-1", "ann", parley.Choose("env", "staging"))
+
+	first, _ := agent.CollectReplies(ctx, "") // and here the agent dies
+	again, _ := agent.CollectReplies(ctx, "")
+	fmt.Println(len(again.List), again.List[0].Redelivered, again.List[0].MessageID == first.List[0].MessageID)
+	after, _ := agent.CollectReplies(ctx, again.Token)
+	fmt.Println(len(after.List))
+	// Output:
+	// 1 true true
+	// 0
 }
 
 // Two people answer at once. One wins; the other learns who did, and that
