@@ -35,6 +35,8 @@ type call struct {
 	door *Door
 	who  caller
 	req  *messages.AskRequest
+	// alive is the request among those of its session.
+	alive *request
 	// wait is how long the call waits in the foreground, limit how long its
 	// client lets it; noCap: no limit.
 	wait, limit time.Duration
@@ -119,9 +121,9 @@ func (c *call) run(ctx context.Context) *sdk.CallToolResult {
 	detached := context.WithoutCancel(ctx)
 	work, stop := context.WithCancel(detached)
 	defer stop()
-	alive := c.door.alive.enter(c.who.session, c.who.life.carried)
-	forget := context.AfterFunc(c.who.life.gone, alive.leave)
-	go func() { c.done <- c.work(work, alive) }()
+	c.alive = c.door.alive.enter(c.who.session, c.who.life.carried)
+	forget := context.AfterFunc(c.who.life.gone, c.alive.leave)
+	go func() { c.done <- c.work(work) }()
 	go c.progress(work)
 
 	end := c.stay(detached)
@@ -129,13 +131,13 @@ func (c *call) run(ctx context.Context) *sdk.CallToolResult {
 	receipt := c.receipt(end)
 	if !confirm || c.who.life.gone.Err() != nil {
 		forget()
-		alive.leave()
+		c.alive.leave()
 		return result
 	}
 	c.who.life.whenWritten(func() { // until then its question could still be lost
 		c.acknowledge(detached, receipt)
 		forget()
-		alive.leave()
+		c.alive.leave()
 	})
 	return result
 }
@@ -169,8 +171,8 @@ func (c *call) stay(ctx context.Context) ending {
 		switch {
 		case c.over == "":
 			continue
-		case c.continued:
-			return ending{}
+		case c.continued || c.id != "" && !c.alive.last():
+			return ending{} // the call has no foreground, or another request waits in it
 		case late == nil:
 			late, stopLate = c.door.clock.After(endWithin)
 		}
@@ -300,8 +302,8 @@ func (c *call) acknowledge(ctx context.Context, receipt *messages.AcknowledgeReq
 }
 
 // work asks until the question is durable, then listens until its result.
-func (c *call) work(ctx context.Context, alive *request) ending {
-	r, err := c.first(ctx, alive)
+func (c *call) work(ctx context.Context) ending {
+	r, err := c.first(ctx)
 	if err != nil {
 		return ending{err: err}
 	}
@@ -320,17 +322,17 @@ func (c *call) work(ctx context.Context, alive *request) ending {
 
 // first makes the question durable. One at a time in a session, so that each
 // ask names the requests that live, and none joins another's question.
-func (c *call) first(ctx context.Context, alive *request) (*messages.AskResponse, error) {
+func (c *call) first(ctx context.Context) (*messages.AskResponse, error) {
 	select {
-	case alive.of.asking <- struct{}{}:
-		defer func() { <-alive.of.asking }()
+	case c.alive.of.asking <- struct{}{}:
+		defer func() { <-c.alive.of.asking }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	c.req.Live = alive.others()
+	c.req.Live = c.alive.others()
 	r, err := send[*messages.AskResponse](ctx, c, c.req)
 	if err == nil {
-		alive.is(attemptOf(c.req, r))
+		c.alive.is(attemptOf(c.req, r))
 	}
 	return r, err
 }
@@ -455,6 +457,7 @@ func (c *call) pending(ctx context.Context, message string) string {
 	case c.wait >= 0:
 		words = append(words, "The wait was "+spell(c.wait)+".")
 	}
+	words = append(words, "The reply is handed out by "+toolCollect+".")
 	if c.who.minted {
 		words = append(words, "Pass session "+compact(c.who.session)+" to "+toolCollect+".")
 	}

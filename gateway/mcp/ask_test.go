@@ -79,18 +79,18 @@ func TestAskPending(t *testing.T) {
 		want                    string
 	}{
 		{"Q-031 the client's limit", "unknown", `{"questions":[{"question":"?"}]}`, func(l *life) { l.session = "demo" }, nil,
-			"Nobody answered. Waited 50 seconds, the longest this client allows."},
+			"Nobody answered. Waited 50 seconds, the longest this client allows. The reply is handed out by collect_replies."},
 		{"Q-031 the call's own timeout", "unknown", `{"timeout":"30s","questions":[{"question":"?"}]}`, func(l *life) { l.session = "demo" }, nil,
-			"Nobody answered. The wait was 30 seconds."},
+			"Nobody answered. The wait was 30 seconds. The reply is handed out by collect_replies."},
 		{"Q-028 -1 obeys the client too", "codex-mcp-client", `{"timeout":-1,"questions":[{"question":"?"}]}`, func(l *life) { l.session = "demo" }, nil,
-			"Nobody answered. Waited 280 seconds, the longest this client allows."},
+			"Nobody answered. Waited 280 seconds, the longest this client allows. The reply is handed out by collect_replies."},
 		{"a minted session is told", "unknown", `{"questions":[{"question":"?"}]}`, nil, nil,
-			`Nobody answered. Waited 50 seconds, the longest this client allows. Pass session "mcp-1" to collect_replies.`},
+			`Nobody answered. Waited 50 seconds, the longest this client allows. The reply is handed out by collect_replies. Pass session "mcp-1" to collect_replies.`},
 		{"replies that wait are told of, and not told", "unknown", `{"questions":[{"question":"?"}]}`, func(l *life) { l.session = "demo" },
 			&messages.AwaitInboxResponse{Queued: 1, Undelivered: 1},
-			"Nobody answered. Waited 50 seconds, the longest this client allows. 2 replies wait: call collect_replies."},
+			"Nobody answered. Waited 50 seconds, the longest this client allows. The reply is handed out by collect_replies. 2 replies wait: call collect_replies."},
 		{"one reply", "unknown", `{"questions":[{"question":"?"}]}`, func(l *life) { l.session = "demo" }, &messages.AwaitInboxResponse{Queued: 1},
-			"Nobody answered. Waited 50 seconds, the longest this client allows. 1 reply waits: call collect_replies."},
+			"Nobody answered. Waited 50 seconds, the longest this client allows. The reply is handed out by collect_replies. 1 reply waits: call collect_replies."},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newStage(t)
@@ -316,6 +316,35 @@ func TestAJoinedCallIsListenedToByItsOwnAttempt(t *testing.T) {
 	call, _ := pendingOf(t, r.result(got))
 	require.Equal(t, lost.call, call)
 	require.Equal(t, "lost", told[*messages.EndForegroundRequest](r.node)[0].GetAttempt())
+}
+
+// A client whose first request is away may ask again under another one. That
+// the first is given up then does not end the wait of the second.
+func TestTheForegroundEndsWithTheLastRequestThatWaitsInIt(t *testing.T) {
+	r := newStage(t)
+	r.lives(func(l *life) { l.session = "demo" })
+	client := r.client("any")
+	away := r.call(client, toolAsk, shipIt)
+	open := r.node.open(t, 1)[0]
+	giveUp := r.lastEnd()
+	says(r.node, func(m *messages.AskRequest) (messages.Reply, error) {
+		if m.GetResume() {
+			return nil, nil
+		}
+		w := waitingOf(open)
+		w.Joined = open.attempt
+		return w, nil
+	})
+	again := r.call(client, toolAsk, shipIt)
+	r.node.open(t, 2)
+	giveUp(errors.New("it stayed away"))
+	pendingOf(t, r.result(away))
+	require.Empty(t, told[*messages.EndForegroundRequest](r.node))
+	r.hangUp("gone too")
+	call, _ := pendingOf(t, r.result(again))
+	require.Equal(t, open.call, call)
+	require.Len(t, told[*messages.EndForegroundRequest](r.node), 1)
+	require.Zero(t, r.write())
 }
 
 // others spells the attempts that live in a session.
@@ -567,4 +596,44 @@ func TestSilenceNeverLooksLikeAnAnswer(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestWhatCannotBeRecordedIsNotWaitedFor(t *testing.T) {
+	refuse := func() (messages.Reply, error) { return nil, messages.Refuse(messages.NotAnswerable, "not now") }
+	t.Run("the end of a request: the question is still pending", func(t *testing.T) {
+		r := newStage(t)
+		says(r.node, func(m *messages.EndForegroundRequest) (messages.Reply, error) { return refuse() })
+		got := r.call(r.client("any"), toolAsk, shipIt)
+		open := r.node.open(t, 1)[0]
+		r.hangUp("gone")
+		r.clock.forward(t, endWithin)
+		call, message := pendingOf(t, r.result(got))
+		require.Equal(t, open.call, call)
+		require.Contains(t, message, "not a skip and not permission")
+		require.Zero(t, r.write())
+	})
+	t.Run("the arrival of a result: it is handed out once more", func(t *testing.T) {
+		r := newStage(t)
+		says(r.node, func(m *messages.AcknowledgeRequest) (messages.Reply, error) { return refuse() })
+		got := r.call(r.client("any"), toolAsk, shipIt)
+		r.node.answer(r.node.open(t, 1)[0].call, yes)
+		require.Equal(t, yes, said(t, r.result(got)))
+		require.Equal(t, 1, r.write())
+		require.Empty(t, r.door.alive.sessions)
+	})
+	t.Run("an end that could not be learned is not confirmed", func(t *testing.T) {
+		r := newStage(t)
+		got := r.call(r.client("any"), toolAsk, shipIt)
+		r.node.settle(r.node.open(t, 1)[0].call, verdict{err: messages.Refuse(messages.JournalIO, "the disk failed")})
+		require.Contains(t, failureOf(t, r.result(got)), "JOURNAL_IO")
+		require.Zero(t, r.write())
+	})
+	t.Run("how many replies wait: nothing is told", func(t *testing.T) {
+		r := newStage(t)
+		says(r.node, func(m *messages.AwaitInboxRequest) (messages.Reply, error) { return refuse() })
+		got := r.call(r.client("any"), toolAsk, shipIt)
+		r.node.expire(r.node.open(t, 1)[0].call)
+		_, message := pendingOf(t, r.result(got))
+		require.NotContains(t, message, "wait: call")
+	})
 }

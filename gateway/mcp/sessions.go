@@ -170,6 +170,7 @@ type request struct {
 	session string
 	of      *living
 	attempt string
+	over    bool        // it waits for its result no more
 	carried func() bool // nil: always
 }
 
@@ -198,6 +199,20 @@ func (r *request) leave() {
 	if len(r.of.requests) == 0 && r.alive.sessions[r.session] == r.of {
 		delete(r.alive.sessions, r.session)
 	}
+}
+
+// last takes note that the request waits no more, and reports whether it was
+// the last one that waited for its call: another may have joined it.
+func (r *request) last() bool {
+	r.alive.mu.Lock()
+	defer r.alive.mu.Unlock()
+	r.over = true
+	for other := range r.of.requests {
+		if !other.over && other.attempt == r.attempt {
+			return false
+		}
+	}
+	return true
 }
 
 func (r *request) is(attempt string) {

@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -93,11 +94,16 @@ func (r *stage) lives(set func(*life)) {
 	r.life = set
 }
 
-// hangUp ends the request that came last.
-func (r *stage) hangUp(why string) {
+// lastEnd is what ends the request that came last.
+func (r *stage) lastEnd() context.CancelCauseFunc {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.end(fmt.Errorf("%s", why))
+	return r.end
+}
+
+// hangUp ends the request that came last.
+func (r *stage) hangUp(why string) {
+	r.lastEnd()(errors.New(why))
 }
 
 // write says that every response so far was written in full.
