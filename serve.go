@@ -36,6 +36,12 @@ type ServeOptions struct {
 	// AllowHosts are host names a node without tokens answers to, beside
 	// loopback addresses and "localhost".
 	AllowHosts []string
+	// MCPWaitMax caps the foreground wait of every MCP client, in place of what
+	// each is known to allow. Never: no cap. An endpoint's wait_max is stronger.
+	MCPWaitMax time.Duration
+	// PublicURL is where people reach this node; links to questions are made of
+	// it. Defaults to the address that Serve listens on.
+	PublicURL string
 	// Drain is how long Serve waits for requests to end when it stops.
 	// Defaults to 10 s.
 	Drain time.Duration
@@ -61,27 +67,37 @@ var listenConfig = net.ListenConfig{KeepAliveConfig: net.KeepAliveConfig{
 	Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}
 
 func (n *Node) gateway(opts ServeOptions) (*gateway.Gateway, error) {
+	door, err := n.mcpDoor(opts)
+	if err != nil {
+		return nil, err
+	}
 	return gateway.New(port{n}, gateway.Options{Token: opts.Token, Tokens: opts.Tokens, AllowOrigins: opts.AllowOrigins,
-		AllowHosts: opts.AllowHosts, Drain: opts.Drain, WriteTimeout: opts.WriteTimeout, Logger: n.cfg.Logger})
+		AllowHosts: opts.AllowHosts, Drain: opts.Drain, WriteTimeout: opts.WriteTimeout, MCP: door, Logger: n.cfg.Logger})
 }
 
 // Serve opens the doors on one port: Connect, gRPC and gRPC-Web, with gRPC's
-// reflection and health; the page /answer; /healthz and /metrics. It returns nil after ctx has ended and the requests under way have
-// been answered. Close the node afterwards.
+// reflection and health; MCP at /mcp and /mcp/<session>; the page /answer;
+// /healthz and /metrics. It returns nil after ctx has ended and the requests
+// under way have been answered. Close the node afterwards.
 func (n *Node) Serve(ctx context.Context, opts ServeOptions) error {
-	g, err := n.gateway(opts)
-	if err != nil {
-		return err
-	}
 	ln := opts.Listener
 	if ln == nil {
 		addr := opts.Listen
 		if addr == "" {
 			addr = ListenDefault
 		}
+		var err error
 		if ln, err = listenConfig.Listen(ctx, "tcp", addr); err != nil {
 			return messages.Refuse(messages.BadRequest, "cannot listen on %s: %v", addr, err)
 		}
+	}
+	if opts.PublicURL == "" {
+		opts.PublicURL = urlOf(ln.Addr())
+	}
+	g, err := n.gateway(opts)
+	if err != nil {
+		_ = ln.Close() // it was for Serve to close, and there is nothing to serve
+		return err
 	}
 	if opts.Ready != nil {
 		opts.Ready(ln.Addr())
