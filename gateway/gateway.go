@@ -60,6 +60,8 @@ func (g *Gateway) routes() http.Handler {
 		mux.Handle("/mcp", g.opts.MCP.Handler())
 		mux.Handle("/mcp/", g.opts.MCP.Handler())
 	}
+	mux.HandleFunc("GET /answer/{session}/{call}", g.answerPage)
+	mux.HandleFunc("POST /answer/{session}/{call}", g.answerPage)
 	mux.HandleFunc("GET /healthz", g.healthz)
 	mux.HandleFunc("GET /metrics", g.metrics)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {

@@ -78,9 +78,14 @@ func RefusalOf(err error) *messages.Error {
 }
 
 // writeRefusal answers a request that never reached a service: in the caller's
-// protocol when it has one, else as plain JSON with the registry's status.
+// protocol when it has one, as a page where a person looks, else as plain JSON
+// with the registry's status.
 func (g *Gateway) writeRefusal(w http.ResponseWriter, r *http.Request, e *messages.Error) {
 	note(r.Context(), e)
+	if isPage(r) {
+		g.writePage(w, messages.Lookup(e.Code).HTTP, refusalPage(e))
+		return
+	}
 	if g.errors.IsSupported(r) {
 		_ = g.errors.Write(w, r, sayRefusal(e)) // the client has gone; nobody else to tell
 		return
