@@ -53,6 +53,7 @@ var libraries = []struct{ path, code, tests string }{
 	{"connectrpc.com/grpcreflect", "gateway", ""},
 	{"github.com/asynkron/protoactor-go", "supervisor", ""},
 	{"github.com/bufbuild/protocompile", "", "messages"},
+	{"github.com/creack/pty", "", "cmd/node"},
 	{"github.com/jackc/pgx", "journal/postgres", ""},
 	{"github.com/modelcontextprotocol/go-sdk", "gateway", ". cmd/node e2e"},
 	{"github.com/ncruces/go-sqlite3", "journal/sqlite", ""},
@@ -60,6 +61,7 @@ var libraries = []struct{ path, code, tests string }{
 	{"github.com/spf13/pflag", "cmd/node", ""},
 	{"github.com/stretchr/testify", "", "*"},
 	{"go.etcd.io/etcd", "supervisor", ""},
+	{"golang.org/x/term", "cmd/node", ""},
 	{"google.golang.org/protobuf", "*", "*"},
 	{"pgregory.net/rapid", "", "*"},
 }

@@ -28,12 +28,31 @@ func (c *cli) answerCommand() *cobra.Command {
 		Short: "Answer a question, in time or late",
 		Long: `Answer a question. Without SESSION and CALL, the only open one.
 
+Without an answer on the command line, and on a terminal, it opens a card: a
+list to pick from when several questions are open, then the question. While the
+card is open the agent waits for you; a countdown near its end says when it
+would go on without you, and any key stops it. Keys:
+
+  1 … 9          pick an option; in a multiple choice turn it on or off
+  Up, Down, j, k move; Space picks where you are
+  i              write in your own words: in place of a single choice, beside
+                 a multiple one; Esc leaves the text
+  Enter          send, or go on to the next question; it chooses nothing
+  Shift+Enter    a new line in a text; Alt+Enter and Ctrl+J where the
+                 terminal cannot tell it from Enter
+  Tab, Shift+Tab the next question, the one before
+  s              skip the question: no answer and no permission
+  PgUp, PgDn     read what does not fit the screen
+  Esc            leave without an answer (exit status 75); the agent's clock
+                 runs again, and what you wrote is printed
+
 An answer in time is the result of the agent's call. A late one is queued for
 the agent, which takes it exactly once. If somebody else was first you are
 told who.
 
 With - the answers are read from stdin as JSON: [{"id", "selected": [label], "custom"}].`,
-		Example: `  parley answer --option Yes
+		Example: `  parley answer
+  parley answer --option Yes
   parley answer demo q-7k2m9x4a --text "Not before Monday"
   parley answer demo q-7k2m9x4a --set region=eu --set tests=slow --set tests=flaky
   parley answer --skip`,
@@ -69,7 +88,14 @@ func (c *cli) runAnswer(ctx context.Context, a answering, words []string) error 
 	if err != nil {
 		return err
 	}
-	row, err := c.target(ctx, node, words)
+	rows, err := c.candidates(ctx, node, words)
+	if err != nil {
+		return err
+	}
+	if screen := c.console(); screen != nil && !fromStdin && a.blank() {
+		return c.sit(ctx, node, screen, req, rows)
+	}
+	row, err := c.only(rows)
 	if err != nil {
 		return err
 	}
@@ -157,24 +183,33 @@ func (c *cli) user() string {
 	return door
 }
 
-// target is the question meant. Without a name it must be the only one: guessing would answer the wrong question.
-func (c *cli) target(ctx context.Context, node *client, words []string) (*messages.QuestionRow, error) {
+// blank reports whether the command line holds no answer.
+func (a answering) blank() bool { return len(a.options)+len(a.texts)+len(a.sets) == 0 && !a.skip }
+
+// candidates are the questions that may be meant: the one that was named, or all that can be answered.
+func (c *cli) candidates(ctx context.Context, node *client, words []string) ([]*messages.QuestionRow, error) {
 	if len(words) == 2 {
 		res, err := repeat(ctx, node, node.GetQuestion, &messages.GetQuestionRequest{Session: words[0], CallId: words[1]})
-		return res.GetQuestion(), err
+		if err != nil {
+			return nil, err
+		}
+		return []*messages.QuestionRow{res.GetQuestion()}, nil
 	}
 	rows, _, err := questionRows(ctx, node, "", false)
 	if err != nil {
 		return nil, err
 	}
-	rows = slices.DeleteFunc(rows, func(row *messages.QuestionRow) bool {
-		return row.GetState() != "open" && row.GetState() != "continued"
-	})
-	switch len(rows) {
-	case 1:
-		return rows[0], nil
-	case 0:
+	rows = slices.DeleteFunc(rows, func(row *messages.QuestionRow) bool { return !answerable(row) })
+	if len(rows) == 0 {
 		return nil, refuse(messages.NotFound, "`parley questions --watch` shows the next one", "no question is open")
+	}
+	return rows, nil
+}
+
+// only is the one question that can be meant: guessing would answer the wrong one.
+func (c *cli) only(rows []*messages.QuestionRow) (*messages.QuestionRow, error) {
+	if len(rows) == 1 {
+		return rows[0], nil
 	}
 	if !c.json {
 		c.table(c.err, rows)
@@ -184,7 +219,7 @@ func (c *cli) target(ctx context.Context, node *client, words []string) (*messag
 
 // readAnswers takes the answers from stdin: a list of items, or the tool's own result.
 func (c *cli) readAnswers(a answering) ([]*messages.Answer, error) {
-	if len(a.options)+len(a.texts)+len(a.sets) > 0 || a.skip {
+	if !a.blank() {
 		return nil, usage("put all of it into the JSON", "with - the answers come from stdin")
 	}
 	text, err := io.ReadAll(io.LimitReader(c.in, messages.ArgumentsBytesMax+1))
@@ -221,7 +256,7 @@ func (a answering) answers(questions []*messages.Question) ([]*messages.Answer, 
 	if len(questions) == 0 {
 		return nil, refuse(messages.NotAnswerable, "", "the call holds no question that can be read")
 	}
-	if len(a.options)+len(a.texts)+len(a.sets) == 0 && !a.skip {
+	if a.blank() {
 		return nil, usage(waysToAnswer(questions), "there is no answer on the command line")
 	}
 	byID := map[string]*messages.Answer{}

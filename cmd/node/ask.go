@@ -21,7 +21,7 @@ const unreachableMax = 30 * time.Second
 type asking struct {
 	session, root, attempt, callID string
 	timeout                        string
-	takeOver                       bool
+	takeOver, quiet                bool
 	draft                          draft
 }
 
@@ -40,6 +40,9 @@ answer and no permission.
 When nobody answers in time the call is pending (exit status 75): it is no answer
 and no permission, and the question stays open. A later answer waits in the
 session's inbox.
+
+On a terminal stderr counts down what is left, and says when a person who has
+the question open holds the deadline; --quiet leaves that out.
 
 A node that restarts does not end the wait: the same attempt is sent again.
 An interrupted ask (exit status 130) prints the command that listens again.
@@ -67,6 +70,7 @@ it keeps it in the label: 'Plan B\: wait'.`,
 	f.Var(draftFlag{"id", a.draft.id}, "id", "the question's id in the answer (default q1, q2, …)")
 	f.StringVar(&a.root, "root", defaultRoot, "`name` under which the agent speaks")
 	f.BoolVar(&a.takeOver, "take-over", false, "speak for the session even if another root holds it")
+	f.BoolVar(&a.quiet, "quiet", false, "no countdown on a terminal")
 	f.StringVar(&a.attempt, "attempt", "", "repeat an earlier ask with its attempt `id`")
 	f.StringVar(&a.callID, "call", "", "the call's `id` (default: the attempt)")
 	return cmd
@@ -256,7 +260,9 @@ func (c *cli) runAsk(ctx context.Context, a asking, words []string) error {
 		return err
 	}
 	again := c.again(req, a.timeout)
-	res, asked, err := c.await(ctx, node, req, again)
+	line := c.statusLine(a.quiet)
+	res, asked, err := c.await(ctx, node, req, again, line)
+	line.stop()
 	switch {
 	case err != nil && ctx.Err() != nil:
 		what := "interrupted while call %s of session %s waited; the question stays open"
@@ -280,7 +286,7 @@ func (c *cli) runAsk(ctx context.Context, a asking, words []string) error {
 
 // await repeats the call, always with the same attempt, until it returns. A node that is gone for a while is waited
 // for: the question is in its journal and its deadline does not move.
-func (c *cli) await(ctx context.Context, node *client, req *messages.AskRequest, again string) (res *messages.AskResponse, asked bool, err error) {
+func (c *cli) await(ctx context.Context, node *client, req *messages.AskRequest, again string, line *statusLine) (res *messages.AskResponse, asked bool, err error) {
 	req.HoldMs = 1 // the first time only until it is durable, so that the person can be told
 	lost := 0
 	var deadline time.Time // on our own clock; zero: none known
@@ -296,6 +302,7 @@ func (c *cli) await(ctx context.Context, node *client, req *messages.AskRequest,
 				c.notef("the node does not answer; trying again with the same attempt. Should this end, listen again with\n  %s\n", again)
 			}
 			req.HoldMs = 1
+			line.away()
 			if lost++; !pause(ctx, lost) {
 				return nil, asked, err
 			}
@@ -313,9 +320,11 @@ func (c *cli) await(ctx context.Context, node *client, req *messages.AskRequest,
 			c.notef("the node is back; the question is still open\n")
 		case !asked:
 			c.notef("asked in session %s, call %s; waiting %s\n", req.Session, req.CallId, patience(w))
+			line.note("answer it in another terminal with\n  %s\n", c.command("answer", nil, req.Session, req.CallId))
 		case c.now().Sub(started) < retryFirst && !pause(ctx, 0): // a node that holds nothing out is not hammered
 			return nil, true, ctx.Err()
 		}
+		line.waits(deadline)
 		asked, lost, req.HoldMs = true, 0, hold.Milliseconds()
 	}
 }

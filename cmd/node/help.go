@@ -16,7 +16,7 @@ func exitCodesTopic() *cobra.Command {
 	line(messages.ExitOK, "done; for ask: answered")
 	line(messages.ExitError, "an error without a code; for conformance: a vector failed")
 	line(messages.ExitUsage, "the command line is wrong; nothing was done")
-	line(messages.ExitPending, "ask: pending, nobody answered in time; inbox --admit: nothing waits")
+	line(messages.ExitPending, "ask: pending, nobody answered in time; answer: left without one; inbox --admit: nothing waits")
 	line(messages.ExitSkipped, "ask: every question was skipped; no answer and no permission")
 	line(exitInterrupted, "interrupted by Ctrl-C or SIGTERM while waiting; the question stays open")
 	b.WriteString("\nRefusals and faults, by code:\n\n")
@@ -38,7 +38,7 @@ func environmentTopic() *cobra.Command {
   XDG_DATA_HOME   where the journal is by default: $XDG_DATA_HOME/parley,
                   else ~/.local/share/parley
   NO_COLOR        set to anything: no colour (there is none without a terminal)
-  COLUMNS         width of the output, 20 or more (default 80)
+  COLUMNS         width of the output, 20 or more (default: the terminal's, else 80)
   USER            who answers, unless --by says so`)
 	return &cobra.Command{Use: "environment", Short: "the variables that stand for flags", Long: b.String()}
 }

@@ -288,43 +288,55 @@ func (c *cli) watch(ctx context.Context, node *client, req *messages.WatchQuesti
 // silenceMax is how long a stream may say nothing before the node has told its heartbeat.
 const silenceMax = time.Minute
 
-// watchOnce reads one stream to its end; seen says that the node answered at all.
+// watchOnce prints one stream to its end; seen says that the node answered at all.
 func (c *cli) watchOnce(ctx context.Context, node *client, req *messages.WatchQuestionsRequest) (seen bool, err error) {
+	greeted := false
+	err = node.follow(ctx, req, func(msg *messages.WatchQuestionsResponse) error {
+		seen = true
+		if msg.GetQuestion() != nil {
+			if err := c.change(msg.GetQuestion(), msg.GetCursor()); err != nil {
+				return err
+			}
+		}
+		if msg.GetLive() && !greeted {
+			greeted = true
+			c.notef("%s\n", c.dim("watching; Ctrl-C ends it"))
+		}
+		return nil
+	})
+	return seen, err
+}
+
+// follow reads one stream of changes to its end and leaves in req where the next one goes on.
+func (c *client) follow(ctx context.Context, req *messages.WatchQuestionsRequest, each func(*messages.WatchQuestionsResponse) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := node.WatchQuestions(ctx, connect.NewRequest(req))
+	stream, err := c.WatchQuestions(ctx, connect.NewRequest(req))
 	if err != nil {
-		return false, node.explain(err)
+		return c.explain(err)
 	}
 	defer func() { _ = stream.Close() }()
 	live, silence := false, time.AfterFunc(silenceMax, cancel)
 	defer silence.Stop()
 	patience := silenceMax
 	for stream.Receive() {
-		seen = true
 		msg := stream.Msg()
 		if ms := msg.GetHeartbeatMs(); ms > 0 {
 			patience = 2 * time.Duration(ms) * time.Millisecond
 		}
 		silence.Reset(patience)
-		if msg.GetQuestion() != nil {
-			if err := c.change(msg.GetQuestion(), msg.GetCursor()); err != nil {
-				return seen, err
-			}
-		}
-		if msg.GetLive() && !live {
-			live = true
-			c.notef("%s\n", c.dim("watching; Ctrl-C ends it"))
+		if err := each(msg); err != nil {
+			return err
 		}
 		// A cursor taken before the starting list is complete would skip the rest of it.
-		if live || req.Cursor > 0 {
+		if live = live || msg.GetLive(); live || req.Cursor > 0 {
 			req.Cursor = max(req.Cursor, msg.GetCursor())
 		}
 	}
 	if err := stream.Err(); err != nil {
-		return seen, node.explain(err) // a silent one was cancelled here, which is temporary too
+		return c.explain(err) // a silent one was cancelled here, which is temporary too
 	}
-	return seen, nil
+	return nil
 }
 
 // change prints one change of one question.

@@ -11,6 +11,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/term"
 )
 
 const (
@@ -18,15 +20,19 @@ const (
 	widthMin     = 20
 )
 
+// isTerminal reports whether a person may read what is written there; the null device is no terminal.
 func isTerminal(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	return term.IsTerminal(int(f.Fd()))
 }
 
+// terminalWidth is how many cells a line may have: what COLUMNS says, else the terminal's own.
 func terminalWidth(env func(string) (string, bool)) int {
 	text, _ := env("COLUMNS")
 	if n, err := strconv.Atoi(text); err == nil && n >= widthMin {
 		return n
+	}
+	if width, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil && width >= widthMin {
+		return width
 	}
 	return widthDefault
 }
