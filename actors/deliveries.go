@@ -153,11 +153,16 @@ func (d *deliveries) open() []delivery {
 	return d.items
 }
 
-// undelivered counts results that were never listed.
-func (d *deliveries) undelivered() int {
+// writtenAfter is how long a result may take to be written and acknowledged, in
+// milliseconds. A bell that rings before would ring for what is on its way.
+const writtenAfter = 5000
+
+// undelivered counts results that were never listed and whose own response had
+// the time to arrive.
+func (d *deliveries) undelivered(now Now) int {
 	n := 0
 	for _, i := range d.open() {
-		if i.count == 0 {
+		if i.count == 0 && now.Wall-i.at >= writtenAfter {
 			n++
 		}
 	}

@@ -205,7 +205,7 @@ func (s *Session) decide(now Now, in Envelope) Effects {
 	case *messages.WithdrawMessageRequest:
 		return s.withdrawMessage(now, in.From, m)
 	case *messages.AwaitInboxRequest:
-		return s.awaitInbox(in.From, m)
+		return s.awaitInbox(now, in.From, m)
 	case *messages.CollectRepliesRequest:
 		return s.collect(now, in.From, m)
 	case *messages.AcknowledgeRequest:

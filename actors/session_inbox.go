@@ -165,14 +165,14 @@ func (s *Session) withdrawMessage(now Now, from Addr, req *messages.WithdrawMess
 }
 
 // awaitInbox rings once an unmarked message waits.
-func (s *Session) awaitInbox(from Addr, req *messages.AwaitInboxRequest) Effects {
+func (s *Session) awaitInbox(now Now, from Addr, req *messages.AwaitInboxRequest) Effects {
 	if err := s.checkRoot(req.GetRoot()); err != nil {
 		return s.refuse(from, err)
 	}
 	waiting := append(ids(s.fold.lists.NextStep), ids(s.fold.lists.NextTurn)...)
 	if req.GetNow() {
 		return s.reply(from, &messages.AwaitInboxResponse{Queued: int32(min(len(waiting), 1<<30)), MessageIds: waiting,
-			Undelivered: int32(min(s.deliveries.undelivered(), 1<<30))})
+			Undelivered: int32(min(s.deliveries.undelivered(now), 1<<30))})
 	}
 	var fx Effects
 	s.toInbox(&fx, Await{From: from, IDs: waiting})

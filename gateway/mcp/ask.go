@@ -94,8 +94,7 @@ func (d *Door) newCall(who caller, in asked) *call {
 	c.wait = shorter(d.waitOf(in), c.limit)
 	c.req = &messages.AskRequest{Session: who.session, Root: Root, Attempt: d.opts.NewID(Root), Arguments: in.arguments, Mode: d.opts.Mode,
 		HoldMs: 1, // until it is durable; then the door knows the call, and listens on
-		// A blocking question has no late path, so none of its kind can be joined.
-		Receipt: true, Join: d.timed(), Correlation: who.correlation, Client: who.client}
+		Receipt: true, Join: true, Correlation: who.correlation, Client: who.client}
 	if c.limit >= 0 {
 		c.req.WaitMaxMs = max(c.limit.Milliseconds(), 1)
 	}

@@ -290,7 +290,7 @@ func TestLegacyCallsEndWithTheirClientsLimit(t *testing.T) {
 	first := told[*messages.AskRequest](r.node)[0]
 	require.Equal(t, messages.Mode_MODE_LEGACY, first.GetMode())
 	require.Equal(t, `{"questions":[{"id":"q1","question":"?"}]}`, first.GetArguments())
-	require.False(t, first.GetJoin(), "a blocking question has no late path")
+	require.True(t, first.GetJoin(), "one that a dead door left open")
 	r.clock.forward(t, 50*time.Second)
 	require.Equal(t, "Error: ASK_ABORTED: it was aborted (Do not treat this as an answer. Ask again if it still matters.)", failureOf(t, r.result(got)))
 	require.Equal(t, 1, r.write())
