@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -44,8 +45,9 @@ func (c *cli) hookCommand() *cobra.Command {
 A hook never breaks its agent: without a node, or with an event that cannot be
 read, it prints {} and exits with 0, and stderr says why. The session is
 --session, else PARLEY_SESSION, else the conversation that the event names
-(claude-ID, codex-ID), as ` + "`parley mcp`" + ` calls it too. A PostToolUse event of
-our own tools is the receipt for what that call handed out.`,
+(claude-ID, codex-ID). A PostToolUse event of our own tools is the receipt for
+what that call handed out; at PreToolUse of Claude Code they are given the
+session, unless it is named.`,
 		Example: `  parley hook claude-code --print-settings
   parley hook codex --print-settings >> ~/.codex/config.toml
   parley hook opencode --session demo --opencode-session ses_1 --watch`,
@@ -139,11 +141,15 @@ func (c *cli) bell(ctx context.Context, in hooking) (hookAnswer, error) {
 	if err != nil {
 		return hookAnswer{}, err
 	}
-	if in.session == "" {
+	own := in.session == ""
+	if own {
 		in.session, err = event.parleySession(in.agent)
 		if err != nil {
 			return hookAnswer{}, err
 		}
+	}
+	if input, ok := event.named(in.session); ok && own && in.agent == claudeCode {
+		return c.name(ctx, in.session, input)
 	}
 	receipt := event.receipt()
 	if receipt == "" && !event.audible(in.agent) {
@@ -163,6 +169,19 @@ func (c *cli) bell(ctx context.Context, in hooking) (hookAnswer, error) {
 		return hookAnswer{}, err
 	}
 	return event.ring(in.agent, waiting.count()), lost
+}
+
+// name gives a call of ours the conversation's session, which is attached first. Claude Code itself tells a server only
+// the conversation that it was started in, which is another one after /clear and with --continue, or none.
+func (c *cli) name(ctx context.Context, session string, input json.RawMessage) (hookAnswer, error) {
+	node, err := c.dial()
+	if err != nil {
+		return hookAnswer{}, err
+	}
+	if _, err := callWithin(ctx, node, hookLimit, node.Attach, &messages.AttachRequest{Session: session, Root: mcpRoot}); err != nil {
+		return hookAnswer{}, err
+	}
+	return hookAnswer{Specific: &hookSpecific{Event: "PreToolUse", Input: input}}, nil
 }
 
 // acknowledge tells the node that the client has the response of the call it names so.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"github.com/parleyrun/parley/messages"
@@ -23,6 +24,7 @@ type hookEvent struct {
 	subagent   string // agent_id: the event of a subagent
 	tool       string // tool_name
 	toolUse    string // tool_use_id
+	input      json.RawMessage
 	response   json.RawMessage
 	stopActive bool // stop_hook_active: a Stop hook has spoken, and the turn went on
 }
@@ -36,7 +38,7 @@ func readEvent(text []byte) (hookEvent, error) {
 	if err := json.Unmarshal(text, &fields); err != nil {
 		return hookEvent{}, fmt.Errorf("the event on stdin is no JSON object: %w", err)
 	}
-	e := hookEvent{response: fields["tool_response"]}
+	e := hookEvent{input: fields["tool_input"], response: fields["tool_response"]}
 	for name, to := range map[string]*string{
 		"hook_event_name": &e.name, "session_id": &e.session, "agent_id": &e.subagent, "tool_name": &e.tool, "tool_use_id": &e.toolUse,
 	} {
@@ -60,6 +62,21 @@ func (e hookEvent) parleySession(agent string) (string, error) {
 		return "", err
 	}
 	return session, nil
+}
+
+var ourTool = regexp.MustCompile(`^mcp__[^_]*parley[^_]*__(ask_user_question|collect_replies|withdraw_question)$`)
+
+// named is the input of a call of one of our tools that is about to be made, with a session that it does not name yet.
+func (e hookEvent) named(session string) (json.RawMessage, bool) {
+	var input map[string]json.RawMessage
+	if e.name != "PreToolUse" || !ourTool.MatchString(e.tool) || json.Unmarshal(e.input, &input) != nil || input == nil {
+		return nil, false
+	}
+	if _, set := input["session"]; set {
+		return nil, false
+	}
+	input["session"] = jsonLine(session)
+	return jsonLine(input), true
 }
 
 // receipt is the client's id of the call whose response this event says has arrived, when the call was one of ours.
@@ -120,7 +137,9 @@ type hookAnswer struct {
 
 type hookSpecific struct {
 	Event   string `json:"hookEventName"`
-	Context string `json:"additionalContext"`
+	Context string `json:"additionalContext,omitempty"`
+	// Input takes the place of a tool's input.
+	Input json.RawMessage `json:"updatedInput,omitempty"`
 }
 
 // ring words the bell as the agent shows it to its model.
@@ -131,7 +150,7 @@ func (e hookEvent) ring(agent string, n int) hookAnswer {
 	case e.name == "Stop" && agent == codexAgent: // which refuses additional context there
 		return hookAnswer{Decision: "block", Reason: bellText(n)}
 	}
-	return hookAnswer{Specific: &hookSpecific{e.name, bellText(n)}}
+	return hookAnswer{Specific: &hookSpecific{Event: e.name, Context: bellText(n)}}
 }
 
 // readWithin reads all of r, of which it keeps the first max bytes: a writer whose pipe closes early might fail.

@@ -93,9 +93,11 @@ func TestAgentPagesAddresses(t *testing.T) {
 
 // The hooks of a page are those that the program prints.
 func TestAgentPagesHooks(t *testing.T) {
-	line := func(agent string) string { return hookLine("/usr/local/bin/parley", hooking{agent: agent}, defaultNode) }
+	line := func(agent string) string {
+		return hookLine("/usr/local/bin/parley", hooking{agent: agent}, defaultNode)
+	}
 	_, found := fences(t, "claude-code")
-	require.Contains(t, found, fence{"json", string(claudeHooks(line(claudeCode))) + "\n"})
+	require.Contains(t, found, fence{"json", string(claudeHooks(line(claudeCode), true)) + "\n"})
 	_, found = fences(t, "codex")
 	require.Contains(t, found, fence{"toml", codexHooks(line(codexAgent))})
 }

@@ -25,7 +25,7 @@ func (c *cli) hookSettings(in hooking) error {
 		c.printf("%s", codexHooks(command))
 		return nil
 	}
-	c.printf("%s\n", claudeHooks(command))
+	c.printf("%s\n", claudeHooks(command, in.session == ""))
 	return nil
 }
 
@@ -55,15 +55,17 @@ type hookJSON struct {
 	Timeout int    `json:"timeout"` // seconds
 }
 
-// claudeHooks is the part of Claude Code's settings.json.
-func claudeHooks(command string) []byte {
+// claudeHooks is the part of Claude Code's settings.json. With naming, the calls of our tools are given the session of
+// their conversation.
+func claudeHooks(command string, naming bool) []byte {
+	hooks := []hookJSON{{"command", command, int(hookGrace.Seconds())}}
 	groups := map[string][]hookGroup{}
 	for _, event := range hookEvents {
-		group := hookGroup{Hooks: []hookJSON{{"command", command, int(hookGrace.Seconds())}}}
-		if event == "PostToolUse" {
-			group.Matcher = "*"
-		}
-		groups[event] = []hookGroup{group}
+		groups[event] = []hookGroup{{Hooks: hooks}}
+	}
+	groups["PostToolUse"][0].Matcher = "*"
+	if naming {
+		groups["PreToolUse"] = []hookGroup{{"mcp__parley__.*", hooks}}
 	}
 	var b bytes.Buffer
 	_ = json.Indent(&b, jsonLine(map[string]any{"hooks": groups}), "", "  ") // it is JSON
