@@ -187,11 +187,11 @@ test("a watch ends when it is told to", async (t) => {
 test("a claim holds the deadline until it is released", async (t) => {
   const node = await Node.start(t, { flags: ["--claim-grace", "0s"] });
   const parley = node.client();
-  const { outcome } = await asked(node, "c1", 2);
+  const { outcome } = await asked(node, "c1", 3);
   const claim = await parley.claim("demo", "c1", { client: "ui" });
   assert.ok(claim);
-  assert.ok(claim.remainingMs !== undefined && claim.remainingMs <= 2000, `remaining ${claim.remainingMs}`);
-  const other = await asked(node, "c2", 3); // asked later, and pending first
+  assert.ok(claim.remainingMs !== undefined && claim.remainingMs <= 3000, `remaining ${claim.remainingMs}`);
+  const other = await asked(node, "c2", 4); // asked later, and pending first
   assert.equal((await other.outcome).outcome, "pending");
   assert.equal((await parley.question("demo", "c1")).state, "open");
   await claim.release();

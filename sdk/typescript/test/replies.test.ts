@@ -40,6 +40,37 @@ test("a late answer is collected once in the log, again until it is acknowledged
   assert.deepEqual((await agent.collect()).replies, []);
 });
 
+test("a list whose response is lost is listed again under the same ids", async (t) => {
+  const node = await Node.start(t);
+  const parley = node.client();
+  await late(parley, await parley.attach("demo", "agent"), "c1", "one");
+  let cuts = 2;
+  const losing = node.client({
+    fetch: async (...args) => {
+      const response = await fetch(...args);
+      if (!String(args[0]).endsWith("/CollectReplies") || cuts-- <= 0) return response;
+      await response.arrayBuffer();
+      throw new TypeError("the response was lost");
+    },
+  });
+  const agent = await losing.attach("demo", "agent");
+  const { replies, token } = await agent.collect();
+  assert.deepEqual(replies.map((r) => [custom(r), r.delivery, r.redelivered]), [["one", 3, true]]);
+  cuts = 1; // of an acknowledgement
+  assert.deepEqual((await agent.collect({ after: token })).replies, []);
+  assert.deepEqual((await parley.attach("demo", "agent").then((a) => a.collect())).replies, []);
+});
+
+test("an idle loop is woken by what it has not collected", async (t) => {
+  const parley = (await Node.start(t)).client();
+  const agent = await parley.attach("demo", "agent");
+  const woken = agent.awaitReplies();
+  await late(parley, agent, "c1", "one");
+  await woken;
+  assert.equal((await agent.collect()).replies.length, 1);
+  await assert.rejects(agent.awaitReplies({ signal: AbortSignal.timeout(1) }), { name: "TimeoutError" });
+});
+
 test("replies yields each reply as it comes and acknowledges when asked for more", async (t) => {
   const node = await Node.start(t);
   const parley = node.client();

@@ -114,13 +114,14 @@ test("an aborted tool call ends as pending, and its answer is collected by the t
   const stop = new AbortController();
   const watch = parley.watch({ session: "demo" });
   const executing = vercelTool(askUserQuestionTool(agent), (s) => s).execute({ questions: [shipIt] }, { abortSignal: stop.signal });
+  const aborted = assert.rejects(executing, { name: "AbortError" });
   let callId = "";
   for await (const { question } of watch) {
     if (question?.state === "open") stop.abort();
     if (question?.state === "continued") callId = question.callId;
     if (callId) break;
   }
-  await assert.rejects(executing, { name: "AbortError" });
+  await aborted;
   await parley.submit({ session: "demo", callId, answers: [{ id: "ship", selected: ["No"] }] });
 
   const tools = [collectRepliesTool(agent)];
