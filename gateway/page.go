@@ -48,6 +48,7 @@ var (
 type page struct {
 	Title, Standing string
 	Session, Call   string
+	Code            messages.Code // of a refusal, for whoever is asked for help
 	Notice          *notice
 	Questions       []pageQuestion
 	Draft           []string
@@ -216,11 +217,12 @@ func (g *Gateway) showRefused(w http.ResponseWriter, r *http.Request, p *page, r
 	row, err := g.pageRow(r, &messages.GetQuestionRequest{Session: p.Session, CallId: p.Call})
 	if err == nil && !answerable(row) {
 		now := pageOf(row)
-		now.Draft = f.texts()
+		now.Draft, now.Code = f.texts(), refused.Code
 		now.Notice = &notice{"bad", "Somebody was first", refused.Text}
 		g.writePage(w, http.StatusConflict, now)
 		return
 	}
+	p.Code = refused.Code
 	if p.Form && (refused.Temporary() || status < http.StatusInternalServerError) {
 		p.Notice = &notice{"bad", "This was not accepted", refused.Text + " " + messages.Lookup(refused.Code).Remedy}
 		g.writePage(w, status, p)
@@ -357,7 +359,7 @@ func (g *Gateway) writePage(w http.ResponseWriter, status int, p *page) {
 
 // refusalPage is a refusal for a person.
 func refusalPage(e *messages.Error) *page {
-	p := &page{Title: "This did not work", Notice: &notice{"bad", e.Text, messages.Lookup(e.Code).Remedy}}
+	p := &page{Title: "This did not work", Code: e.Code, Notice: &notice{"bad", e.Text, messages.Lookup(e.Code).Remedy}}
 	switch e.Code {
 	case messages.NotFound:
 		p.Title, p.Notice = "No such question", &notice{"", "There is no question at this address.", "Was the link copied whole? The list of questions shows those that are open."}

@@ -6,6 +6,8 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -26,56 +28,28 @@ var roleTokens = map[gateway.Role][]string{
 	gateway.RoleOperator: {"the-token-of-an-operator"},
 }
 
-// permitted is what the page for people says of each method and path: who may,
-// by the first letters: viewer, answerer, agent (g), operator; - is everybody.
-var permitted = map[string]string{
-	"SessionService.Attach":        "go",
-	"SessionService.BeginTurn":     "go",
-	"SessionService.BeginStep":     "go",
-	"SessionService.EndStep":       "go",
-	"SessionService.EndTurn":       "go",
-	"SessionService.GetSession":    "vago",
-	"SessionService.ListSessions":  "vago",
-	"SessionService.ReadLog":       "vago",
-	"SessionService.ImportSession": "o",
-
-	"QuestionService.Ask":              "go",
-	"QuestionService.EndForeground":    "go",
-	"QuestionService.ListQuestions":    "vago",
-	"QuestionService.GetQuestion":      "vago",
-	"QuestionService.WatchQuestions":   "vago",
-	"QuestionService.AttachWait":       "ao",
-	"QuestionService.ReleaseWait":      "ao",
-	"QuestionService.Submit":           "ao",
-	"QuestionService.Expire":           "ao",
-	"QuestionService.Delegate":         "ao",
-	"QuestionService.Dismiss":          "ao",
-	"QuestionService.WithdrawQuestion": "go",
-
-	"InboxService.Steer":           "ao",
-	"InboxService.ListInbox":       "vago",
-	"InboxService.AwaitInbox":      "go",
-	"InboxService.CollectReplies":  "go",
-	"InboxService.Acknowledge":     "go",
-	"InboxService.ClaimMessages":   "go",
-	"InboxService.AdmitMessages":   "go",
-	"InboxService.WithdrawMessage": "ao",
-
-	"/grpc.health.v1.Health/Check":                                   "-",
-	"/grpc.health.v1.Health/Watch":                                   "-",
-	"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo":      "vago",
-	"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": "vago",
-
-	"/healthz":      "-",
-	"/metrics":      "o",
-	"/answer/s/c":   "ao",
-	"/answer/":      "ao",
-	"/mcp":          "go",
-	"/mcp/demo":     "go",
-	"/parley.v1.X/": "o",
-	"/nothing/here": "o",
-	"/":             "o",
-}
+// permitted is what docs/roles.md says of each method and path: who may, by
+// the letters of roles; - is everybody.
+var permitted = func() map[string]string {
+	page, err := os.ReadFile("../docs/roles.md")
+	if err != nil {
+		panic(err)
+	}
+	out := map[string]string{}
+	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (\\S+) \\| (\\S+) \\| (\\S+) \\| (\\S+) \\|").FindAllStringSubmatch(string(page), -1) {
+		who := ""
+		for i, role := range gateway.Roles() {
+			switch m[i+2] {
+			case "yes":
+				who += letters[role]
+			case "anybody":
+				who = "-"
+			}
+		}
+		out[m[1]] = who
+	}
+	return out
+}()
 
 var letters = map[gateway.Role]string{gateway.RoleViewer: "v", gateway.RoleAnswerer: "a", gateway.RoleAgent: "g", gateway.RoleOperator: "o"}
 
@@ -111,6 +85,7 @@ func targets(t *testing.T) map[string]target {
 	for name := range out {
 		require.Contains(t, permitted, name, "who may do it?")
 	}
+	require.Greater(t, len(permitted), 40, "the page's table is read")
 	for name := range permitted {
 		require.Contains(t, out, name, "there is no such method any more")
 	}
