@@ -34,6 +34,9 @@ type delivery struct {
 	text  string
 	at    int64 // when it was answered, or said; wall milliseconds
 	count int32 // how often it was listed
+	// repeated: it was handed out as the result of a repeat of its call, and in
+	// no list of the agent's own asking.
+	repeated bool
 }
 
 // receipt names a call whose result is to be acknowledged.
@@ -79,9 +82,11 @@ func (d *deliveries) fold(r sessionlog.DeliveredRecord, admitted func(id string)
 				continue
 			}
 			i = len(d.items)
+			item.repeated = true
 			d.items = append(d.items, item)
 		}
 		d.items[i].count++
+		d.items[i].repeated = d.items[i].repeated && r.RepeatOf != ""
 	}
 	d.lists = append(d.lists, handout{r.List, r.Correlation, r.Shown})
 	d.prune()
@@ -179,6 +184,31 @@ func (d *deliveries) result(asks uint64) (delivery, bool) {
 	return delivery{}, false
 }
 
+// repeated finds an unacknowledged reply to equal questions that only a repeat
+// of their call was given. One that the agent was listed is no answer to what
+// it asks next.
+func (d *deliveries) repeated(asks uint64) (delivery, bool) {
+	for _, i := range d.open() {
+		if i.kind == kindReply && i.repeated && i.attempt != "" && i.asks == asks {
+			return i, true
+		}
+	}
+	return delivery{}, false
+}
+
+// owed is the receipt of a call whose pending result may have been lost; of
+// another, only its name.
+func (d *deliveries) owed(call string) receipt {
+	if d != nil {
+		for _, p := range d.pending {
+			if p.call == call {
+				return p
+			}
+		}
+	}
+	return receipt{call: call}
+}
+
 // of finds what is unacknowledged of a call.
 func (d *deliveries) of(call string) (delivery, bool) {
 	for _, i := range d.open() {
@@ -195,14 +225,7 @@ func (d *deliveries) lost(call string) bool {
 }
 
 // attemptOf is the attempt that asked a lost call.
-func (d *deliveries) attemptOf(call string) string {
-	for _, p := range d.pending {
-		if p.call == call {
-			return p.attempt
-		}
-	}
-	return ""
-}
+func (d *deliveries) attemptOf(call string) string { return d.owed(call).attempt }
 
 // named lists what an acknowledgement by these names means: calls, and lists.
 func (d *deliveries) named(call, correlation string) (calls []string, lists []int64) {

@@ -44,6 +44,7 @@ type Session struct {
 type admission struct {
 	step int64
 	msg  sessionlog.Message
+	owed receipt // of the call it answers
 }
 
 type waitPart struct {
@@ -114,7 +115,7 @@ func (s *Session) Apply(ev sessionlog.Event) {
 		s.admitted = nil
 	case sessionlog.TypeUserMessage:
 		if m, err := sessionlog.ParseMessage(ev.Data); err == nil {
-			s.admitted = append(s.admitted, admission{s.fold.progress.Step(), m})
+			s.admitted = append(s.admitted, admission{s.fold.progress.Step(), m, s.deliveries.owed(m.ReplyTo)})
 			s.deliveries.settle(m.ReplyTo)
 		}
 	}

@@ -46,7 +46,7 @@ func (s *Session) collect(now Now, from Addr, req *messages.CollectRepliesReques
 	s.addAdmission(b, fresh, own)
 	if len(out.items) > 0 {
 		list := s.deliveries.list() + 1
-		b.add(sessionlog.DeliveredRecord{List: list, Shown: out.ids(), Correlation: req.GetCorrelation()}.Event())
+		b.add(sessionlog.DeliveredRecord{List: list, Shown: out.ids(), Correlation: req.GetCorrelation(), RepeatOf: req.GetCallId()}.Event())
 		out.res.Token = s.token(list)
 	}
 	if req.GetCallId() != "" {
@@ -187,7 +187,9 @@ func (s *Session) applyDelivered(ev sessionlog.Event) {
 	s.deliveries.fold(r, func(id string) (delivery, bool) {
 		for _, a := range s.admitted {
 			if a.msg.ID == id {
-				return s.fresh(a.msg), true
+				item := s.fresh(a.msg)
+				item.receipt = a.owed
+				return item, true
 			}
 		}
 		return delivery{}, false
@@ -293,7 +295,8 @@ func (s *Session) endForeground(from Addr, req *messages.EndForegroundRequest) E
 // join finds the equal question whose request was lost, so that asking it again
 // does not make a twin: one that was answered meanwhile, one that is still
 // open, or one that was continued. Requests in `live` are not lost, and a
-// repeat of their text is a question of its own (fault P5).
+// repeat of their text is a question of its own (fault P5). A repeat's own
+// response may be lost like the first one's.
 func (s *Session) join(now Now, a asking) (Effects, bool) {
 	asks, _ := fingerprint(a.req.GetArguments())
 	if item, ok := s.deliveries.result(asks); ok && !slices.Contains(a.req.GetLive(), item.attempt) {
@@ -311,11 +314,19 @@ func (s *Session) join(now Now, a asking) (Effects, bool) {
 	}
 	for _, c := range s.fold.calls {
 		if _, continued := s.fold.continued(c.id); continued && a.timed && c.asks == asks && s.deliveries.lost(c.id) {
-			return s.reply(a.from, &messages.AskResponse{Session: s.id, CallId: c.id, Joined: s.deliveries.attemptOf(c.id),
-				Outcome: &messages.AskResponse_Continued{Continued: &messages.Continued{}}}), true
+			return s.continues(a, c.id, s.deliveries.attemptOf(c.id)), true
 		}
 	}
+	if item, ok := s.deliveries.repeated(asks); ok && a.timed && !slices.Contains(a.req.GetLive(), item.attempt) {
+		return s.continues(a, item.call, item.attempt), true
+	}
 	return Effects{}, false
+}
+
+// continues says that the answer to a call is, or will be, a reply to another.
+func (s *Session) continues(a asking, call, attempt string) Effects {
+	return s.reply(a.from, &messages.AskResponse{Session: s.id, CallId: call, Joined: attempt,
+		Outcome: &messages.AskResponse_Continued{Continued: &messages.Continued{}}})
 }
 
 // joined says under whose attempt an answer came.

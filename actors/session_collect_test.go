@@ -196,6 +196,30 @@ func TestJoin(t *testing.T) {
 			require.Equal(t, "settled", got.GetState())
 		})
 	})
+	t.Run("one whose reply was the result of a repeat, which was lost too", func(t *testing.T) {
+		each(t, func(t *testing.T, r *rig, between func()) {
+			r.ask("c1", watched)
+			r.do(endForeground("c1", "try-c1"))
+			r.queue("c1", "sub-1")
+			repeat := func() string {
+				res := r.do(askReq("c2", watched)).(*messages.AskResponse)
+				require.NotNil(t, res.GetContinued())
+				require.Equal(t, [2]string{"c1", "try-c1"}, [2]string{res.GetCallId(), res.GetJoined()})
+				req := collectReq("")
+				req.CallId = "c1"
+				return listed(r.do(req).(*messages.CollectRepliesResponse))
+			}
+			require.Equal(t, "reply c1 1", repeat())
+			between()
+			require.Equal(t, "reply c1 2 again", repeat())
+			between()
+			r.ask("c3", watched, func(a *messages.AskRequest) { a.Live = []string{"try-c1"} }) // its repeat is under way
+			require.Equal(t, "reply c1 3 again", listed(r.collect("")))
+			between()
+			res := r.do(askReq("c4", watched)).(*messages.AskResponse)
+			require.Equal(t, "c3", res.GetCallId(), "what was listed is no answer to the next question")
+		})
+	})
 	t.Run("one that ran out, while its result may have been lost", func(t *testing.T) {
 		each(t, func(t *testing.T, r *rig, between func()) {
 			r.pend("c1", watched)

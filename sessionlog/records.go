@@ -144,6 +144,7 @@ type DeliveredRecord struct {
 	Correlation  string   `json:"correlation,omitempty"`  // the client's own id of the call that got the list
 	Acknowledged int64    `json:"acknowledged,omitempty"` // the number of a list that has arrived
 	CallID       string   `json:"callId,omitempty"`       // a question call whose own result has arrived
+	RepeatOf     string   `json:"repeatOf,omitempty"`     // the question call that this list is the result of a repeat of
 }
 
 // Event returns the record as parley/delivered, not yet stamped.
@@ -163,6 +164,7 @@ func (r DeliveredRecord) Event() Event {
 	d = appendField(d, "correlation", r.Correlation)
 	d = appendCount(d, "acknowledged", r.Acknowledged)
 	d = appendField(d, "callId", r.CallID)
+	d = appendField(d, "repeatOf", r.RepeatOf)
 	if len(d) > 0 {
 		d[0] = '{' // instead of the first member's comma
 	} else {
@@ -174,7 +176,7 @@ func (r DeliveredRecord) Event() Event {
 // DecodeDelivered reads parley/delivered. The error is a *CorruptError.
 func DecodeDelivered(ev Event) (DeliveredRecord, error) {
 	f := fieldsOf(ev, TypeDelivered)
-	r := DeliveredRecord{List: f.count("list"), Correlation: f.text("correlation"), Acknowledged: f.count("acknowledged"), CallID: f.text("callId")}
+	r := DeliveredRecord{List: f.count("list"), Correlation: f.text("correlation"), Acknowledged: f.count("acknowledged"), CallID: f.text("callId"), RepeatOf: f.text("repeatOf")}
 	shown := f.data.get("shown")
 	if shown != nil && !shown.isList() {
 		f.fail("shown must be a list")

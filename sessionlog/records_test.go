@@ -44,9 +44,10 @@ func TestOurRecords(t *testing.T) {
 	}
 	delivered := map[string]DeliveredRecord{
 		`{"list":3,"shown":["reply-a","b\"c"],"correlation":"toolu_2"}`: {List: 3, Shown: []string{"reply-a", `b"c`}, Correlation: "toolu_2"},
-		`{"acknowledged":3}`: {Acknowledged: 3},
-		`{"callId":"q-1"}`:   {CallID: "q-1"},
-		`{}`:                 {},
+		`{"acknowledged":3}`:          {Acknowledged: 3},
+		`{"callId":"q-1"}`:            {CallID: "q-1"},
+		`{"list":4,"repeatOf":"q-1"}`: {List: 4, RepeatOf: "q-1"},
+		`{}`:                          {},
 	}
 	for want, r := range delivered {
 		ev := r.Event()
