@@ -72,6 +72,48 @@ func isTOML(t *testing.T, page, text string) {
 	}
 }
 
+// Every command of ours in a page is one that this program has, with its flags.
+func TestAgentPagesCommands(t *testing.T) {
+	ours := regexp.MustCompile("(?m)(?:^|`|-- |&& |\\| )(parley [^`\n|>&]*)")
+	for _, page := range agentPages {
+		text, _ := fences(t, page)
+		found := ours.FindAllStringSubmatch(text, -1)
+		require.NotEmpty(t, found, page)
+		for _, m := range found {
+			knownCommand(t, page, words(t, m[1])[1:])
+		}
+		for _, m := range regexp.MustCompile(`"command": \["parley", ([^]]*)\]|"command": "parley",\s*"args": \[([^]]*)\]|command = "parley"\nargs = \[([^]]*)\]`).FindAllStringSubmatch(text, -1) {
+			var args []string
+			require.NoError(t, json.Unmarshal([]byte("["+m[1]+m[2]+m[3]+"]"), &args))
+			knownCommand(t, page, args)
+		}
+	}
+}
+
+// words splits a line as a shell does.
+func words(t *testing.T, line string) []string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", `printf '%s\n' `+line).Output()
+	require.NoError(t, err, line)
+	return strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+}
+
+func knownCommand(t *testing.T, page string, args []string) {
+	t.Helper()
+	root := newCLI().root()
+	if mcp, _, _ := root.Find([]string{"mcp"}); !mcp.HasParent() && args[0] == "mcp" {
+		t.Run(page, func(t *testing.T) { t.Skipf("parley %s: this build has no verb mcp", strings.Join(args, " ")) })
+		return
+	}
+	cmd, rest, err := root.Find(args)
+	require.NoError(t, err, "%s: %q", page, args)
+	require.True(t, cmd.HasParent(), "%s: %q is no verb", page, args)
+	require.NoError(t, cmd.ParseFlags(rest), "%s: %q", page, args)
+	if cmd.Args != nil {
+		require.NoError(t, cmd.ValidateArgs(cmd.Flags().Args()), "%s: %q", page, args)
+	}
+}
+
 // Every address of the node in a page is one that the MCP door knows.
 func TestAgentPagesAddresses(t *testing.T) {
 	for _, page := range agentPages {
