@@ -1,10 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
-	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -91,7 +87,7 @@ func TestReadmeWalkThrough(t *testing.T) {
 			t.Errorf("the README says\n%s\nand the commands say\n%s", step, got)
 		}
 	}
-	t.Run("curl", func(t *testing.T) { curlReadme(t, address) })
+	t.Run("over HTTP", func(t *testing.T) { httpReadme(t, dir, address) })
 }
 
 // serveReadme runs the first block, whose command does not end, and compares as many lines as it shows.
@@ -119,39 +115,6 @@ func serveReadme(t *testing.T, dir string, env []string, step string) (address s
 		t.Errorf("the README says\n%s\nand serve says\n%s", screen, got)
 	}
 	return regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(got)
-}
-
-// curlReadme sends what the README's curl sends.
-func curlReadme(t *testing.T, address string) {
-	var line string
-	for _, block := range blocks(t, "sh") {
-		if strings.HasPrefix(block, "curl ") {
-			line = block
-		}
-	}
-	at := regexp.MustCompile(`http://127\.0\.0\.1:7410(/\S+)`).FindStringSubmatch(line)
-	body := regexp.MustCompile(`-d '(.*)'`).FindStringSubmatch(line)
-	if at == nil || body == nil {
-		t.Fatalf("the README has no curl that can be read: %q", line)
-	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address+at[1], bytes.NewReader([]byte(body[1])))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = res.Body.Close() }()
-	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var list struct{ Questions []struct{ State string } }
-	if err := json.Unmarshal(text, &list); err != nil || res.StatusCode != http.StatusOK || len(list.Questions) != 1 || list.Questions[0].State != "settled" {
-		t.Errorf("%s: %s", res.Status, text)
-	}
 }
 
 // The program in the README is one that the compiler and vet accept.
