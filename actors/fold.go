@@ -40,6 +40,7 @@ type wait struct {
 	synthetic  bool
 	legacy     bool
 	ids        []string // the questions' ids, of a legacy call only: the projection does not track it
+	questions  []byte   // likewise, if its result is to be acknowledged
 	receipt    *asked   // of a call whose result is to be acknowledged
 }
 
@@ -68,10 +69,10 @@ func (f fold) with(ev sessionlog.Event) fold {
 		f.lists = lists
 	case sessionlog.TypeToolCall:
 		if c, err := sessionlog.DecodeCall(ev); err == nil && c.Name == sessionlog.ToolName {
-			asks, ids := fingerprint(c.Arguments)
+			asks, questions, ids := fingerprint(c.Arguments)
 			made := call{id: c.CallID, seq: ev.Seq, asks: asks}
 			if !f.questions.Timed() { // the projection does not track it: its ids are kept until parley/wait needs them
-				made.wait = &wait{ids: ids, deadline: -1}
+				made.wait = &wait{ids: ids, questions: questions, deadline: -1}
 			}
 			f.put(made)
 			f.look(c.CallID)
@@ -111,13 +112,13 @@ func (f fold) with(ev sessionlog.Event) fold {
 
 // fingerprint tells the questions of one call from those of another, whatever
 // else its arguments say. It is kept in memory only.
-func fingerprint(arguments string) (asks uint64, ids []string) {
+func fingerprint(arguments string) (asks uint64, questions []byte, ids []string) {
 	text := []byte(arguments)
 	questions, ids, ok := sessionlog.ParseArguments(arguments)
 	if ok {
 		text = questions
 	}
-	return hash(text), ids
+	return hash(text), questions, ids
 }
 
 // hash is 64 bits of FNV-1a.
@@ -141,11 +142,14 @@ func (f *fold) openWait(ev sessionlog.Event) {
 		if r.DeadlineMS != nil {
 			w.deadline = *r.DeadlineMS
 		}
-		if r.Legacy && c.wait != nil {
-			w.ids = c.wait.ids
-		}
 		if r.Receipt {
 			w.receipt = &asked{r.Correlation}
+		}
+		if r.Legacy && c.wait != nil {
+			w.ids = c.wait.ids
+			if r.Receipt {
+				w.questions = c.wait.questions
+			}
 		}
 		c.wait = &w
 	})

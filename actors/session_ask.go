@@ -112,7 +112,7 @@ func (s *Session) checkAgain(req *messages.AskRequest, asks uint64) *messages.Er
 	if err := s.checkRoot(req.GetRoot()); err != nil || req.GetResume() {
 		return err
 	}
-	if again, _ := fingerprint(req.GetArguments()); again != asks {
+	if again, _, _ := fingerprint(req.GetArguments()); again != asks {
 		return messages.Refuse(messages.BadRequest,
 			"attempt %q of call %q asked other questions; give a new question a new attempt", req.GetAttempt(), CallID(req))
 	}

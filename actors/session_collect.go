@@ -210,7 +210,7 @@ func (s *Session) oweResult(before fold, c call, r sessionlog.Result, ev session
 	if !ok || r.IsError {
 		return // an error says nothing that a person said
 	}
-	questions := []byte("[]")
+	questions := c.wait.questions // of a legacy call
 	if active, known := before.questions.Call(c.id); known {
 		questions = active.Questions
 	}
@@ -298,7 +298,7 @@ func (s *Session) endForeground(from Addr, req *messages.EndForegroundRequest) E
 // repeat of their text is a question of its own (fault P5). A repeat's own
 // response may be lost like the first one's.
 func (s *Session) join(now Now, a asking) (Effects, bool) {
-	asks, _ := fingerprint(a.req.GetArguments())
+	asks, _, _ := fingerprint(a.req.GetArguments())
 	if item, ok := s.deliveries.result(asks); ok && !slices.Contains(a.req.GetLive(), item.attempt) {
 		if r, known := s.past.result(item.attempt, item.call); known {
 			fx := s.reply(a.from, joined(s.resultMessage(r.res), item.attempt))

@@ -400,6 +400,17 @@ func TestCollect(t *testing.T) {
 		third := r.collect(first.GetToken())
 		require.Equal(t, [2]int{30, 0}, [2]int{len(third.GetReplies()), int(third.GetMore())})
 	})
+	t.Run("a result says what was asked, of a legacy call too", func(t *testing.T) {
+		each(t, func(t *testing.T, r *rig, between func()) {
+			r.ask("c1", legacy, watched)
+			between()
+			r.accepted("answered", submitReq("c1", "sub-1"))
+			between()
+			got := r.collect("")
+			require.Equal(t, "result c1 1 again", listed(got))
+			require.Contains(t, got.GetReplies()[0].GetText(), `"questions":[{"id":`)
+		})
+	})
 	t.Run("while other calls are open it goes into their step", func(t *testing.T) {
 		r := newRig(t)
 		r.pend("c1")
