@@ -78,10 +78,11 @@ func (l *link) outlived(a *arrival) {
 	}
 }
 
-// proved: a next request came.
+// proved: a next request came. It is served after what this proves is on
+// record, so that it does not see the response before it as one that was lost.
 func (l *link) proved() {
 	for _, a := range l.take() {
-		go a.arrived()
+		a.arrived()
 	}
 }
 
