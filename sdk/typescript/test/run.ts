@@ -23,7 +23,8 @@ try {
   }
   if (!process.exitCode) {
     const tests = readdirSync(here).filter((name) => name.endsWith(".test.js")).map((name) => join(here, name));
-    process.exitCode = run(process.execPath, ["--test", ...process.argv.slice(2), ...tests], here, { ...process.env, PARLEY_BIN: binary });
+    // A test that waits for what never comes fails instead of hanging.
+    process.exitCode = run(process.execPath, ["--test", "--test-timeout=120000", ...process.argv.slice(2), ...tests], here, { ...process.env, PARLEY_BIN: binary });
   }
 } finally {
   rmSync(folder, { recursive: true, force: true });
