@@ -138,19 +138,20 @@ func (t *transports) carry(x *exchange, w http.ResponseWriter, r *http.Request, 
 	t.stream(out, r)
 }
 
-// comment writes a comment now and then, until the returned function runs.
+// comment writes a comment now and then, until the returned function runs. When
+// the first is due the SDK has long refused what it refuses: it is a stream.
 func (t *transports) comment(out *response) (stop func()) {
 	done, end := context.WithCancel(context.Background())
-	var arm func()
-	arm = func() {
-		cancel := t.timers.AfterFunc(commentEvery, func() {
+	var arm func(d time.Duration)
+	arm = func(d time.Duration) {
+		cancel := t.timers.AfterFunc(d, func() {
 			if out.comment() {
-				arm()
+				arm(commentEvery)
 			}
 		})
 		context.AfterFunc(done, cancel)
 	}
-	arm()
+	arm(commentFirst)
 	return end
 }
 

@@ -28,6 +28,7 @@ const (
 	sessionTimeout = time.Hour        // a stateful session without requests ends
 	resumeGrace    = 5 * time.Second  // in which a client whose stream was cut may come back
 	outliveAfter   = 2 * time.Second  // a connection that lives so long after a response has carried it
+	commentFirst   = time.Second      // a client waits for the head of a response that has nothing to say yet
 	commentEvery   = 15 * time.Second // some clients give up on a stream that is silent for minutes
 	pipeDrain      = 5 * time.Second  // for calls under way when a pipe ends
 )

@@ -510,9 +510,9 @@ func TestQuietStreamsAreKeptOpen(t *testing.T) {
 	r := newRig(t)
 	s := r.do(http.MethodPost, r.url, "", newRevision, neu())
 	h := r.next()
-	for range 3 {
-		require.Eventually(t, func() bool { return r.timers.armedFor(commentEvery) == 1 }, patience, time.Millisecond)
-		r.timers.pass(commentEvery)
+	for _, silence := range []time.Duration{commentFirst, commentEvery, commentEvery} {
+		require.Eventually(t, func() bool { return r.timers.armedFor(silence) == 1 }, patience, time.Millisecond)
+		r.timers.pass(silence)
 		require.Equal(t, "waiting", s.until(": "))
 	}
 	require.Equal(t, "text/event-stream", s.res.Header.Get("Content-Type"))
