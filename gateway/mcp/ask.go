@@ -93,7 +93,7 @@ func (d *Door) newCall(who caller, in asked) *call {
 	c.limit = d.capOf(who.life, who.client, who.token != nil)
 	c.wait = shorter(d.waitOf(in), c.limit)
 	c.req = &messages.AskRequest{Session: who.session, Root: Root, Attempt: d.opts.NewID(Root), Arguments: in.arguments, Mode: d.opts.Mode,
-		HoldMs: 1, // until it is durable; then the door knows the call, and listens on
+		HoldMs:  1, // until it is durable; then the door knows the call, and listens on
 		Receipt: true, Join: true, Correlation: who.correlation, Client: who.client}
 	if c.limit >= 0 {
 		c.req.WaitMaxMs = max(c.limit.Milliseconds(), 1)
