@@ -26,7 +26,7 @@ type (
 	seen      struct{ row *messages.QuestionRow }
 	watching  struct{ err error } // the watch is live, or lost
 	claimed   struct{ frame *messages.AttachWaitResponse }
-	unclaimed struct{ lost bool }
+	unclaimed struct{ lost, had bool }
 	sent      struct {
 		res *messages.SubmitResponse
 		err error
@@ -93,8 +93,8 @@ func (c *cli) sit(ctx context.Context, node *client, screen *console, req *messa
 	}
 	go s.watch(ctx, session)
 	s.loop(ctx)
+	restore() // before the node is spoken to, which may take its time
 	s.letGo()
-	restore()
 	if s.end == nil {
 		return s.interrupted(ctx)
 	}
@@ -162,7 +162,7 @@ func (s *sitting) handle(ctx context.Context, ev any) {
 	case unclaimed:
 		s.claim = ""
 		if s.card.detach(s.now(), ev.lost); !ev.lost {
-			s.holding = false
+			s.holding = !ev.had // what could not be claimed is not tried again
 			s.refresh(ctx)
 		}
 	case sent:
@@ -342,7 +342,7 @@ func (s *sitting) sent(ctx context.Context, ev sent) {
 		s.panel.message = "The node does not answer. Enter sends it again; it counts once."
 		s.refresh(ctx)
 	case t.code == messages.BadAnswer || t.code == messages.TooLarge:
-		s.panel.message = oneLine(t.text)
+		s.tried, s.panel.message = "", oneLine(t.text)
 	default:
 		s.finish(ev.err)
 	}
@@ -359,14 +359,25 @@ func (s *sitting) accepted(res *messages.SubmitResponse) {
 
 // finish closes the card with trouble, and prints what would be lost with it.
 func (s *sitting) finish(err error) {
+	what := "not sent"
+	if s.tried != "" {
+		what = "not accepted"
+	}
 	s.end = func(context.Context) error {
-		s.recap("not sent")
+		s.recap(what)
 		return err
 	}
 }
 
 // left closes the card without an answer.
 func (s *sitting) left(exit int) {
+	if s.tried != "" {
+		s.end = func(context.Context) error {
+			s.recap("perhaps sent")
+			return s.unknown()
+		}
+		return
+	}
 	s.end = func(context.Context) error {
 		s.recap("not sent")
 		s.c.notef("not answered; the question stays open\n")
@@ -375,8 +386,19 @@ func (s *sitting) left(exit int) {
 	}
 }
 
+// unknown is the end of a card whose answer was sent and whose receipt has not come.
+func (s *sitting) unknown() error {
+	t := refuse(messages.Unavailable, "see what became of it with", "left before the node said whether it has the answer %s", s.req.GetSubmissionId())
+	t.line = s.c.command("questions", []string{"--all", "--session", s.req.GetSession()})
+	return t
+}
+
 // interrupted is the end by a signal.
 func (s *sitting) interrupted(ctx context.Context) error {
+	if s.tried != "" {
+		s.recap("perhaps sent")
+		return s.unknown()
+	}
 	s.recap("not sent")
 	if ctx.Err() == nil {
 		return errors.New("the card closed by itself")
@@ -496,7 +518,7 @@ func (s *sitting) hold(ctx context.Context, row *messages.QuestionRow) {
 			n = 0
 		}
 		lost := err != nil && asTrouble(err).temporary()
-		if s.tell(ctx, unclaimed{lost}); !lost || !pause(ctx, n) {
+		if s.tell(ctx, unclaimed{lost, framed}); !lost || !pause(ctx, n) {
 			return
 		}
 	}

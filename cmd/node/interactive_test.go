@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -11,7 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"connectrpc.com/connect"
 	"github.com/creack/pty"
+	"github.com/parleyrun/parley/messages"
+	"github.com/parleyrun/parley/messages/messagesconnect"
 	"github.com/stretchr/testify/require"
 )
 
@@ -28,6 +32,7 @@ type terminal struct {
 	said     chan struct{} // one is in it after something new
 
 	cards int // how many the person has waited for
+	mute  bool
 }
 
 // painted is what the terminal sends when it is asked whether it has painted.
@@ -36,13 +41,19 @@ const painted = "\x1b[0n"
 // sitAt starts parley at a terminal. early are keys that were typed before the first card was painted.
 func sitAt(t *testing.T, env []string, early string, args ...string) *terminal {
 	t.Helper()
+	return sitAtA(t, env, early, false, args...)
+}
+
+// sitAtA has a terminal that may be mute: it does not say when it has painted.
+func sitAtA(t *testing.T, env []string, early string, mute bool, args ...string) *terminal {
+	t.Helper()
 	path, err := binary()
 	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), path, args...)
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "USER=ada", "TERM=xterm-256color"}, env...)
 	f, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 80})
 	require.NoError(t, err)
-	p := &terminal{t: t, cmd: cmd, pty: f, over: make(chan struct{}), said: make(chan struct{}, 1)}
+	p := &terminal{t: t, cmd: cmd, pty: f, over: make(chan struct{}), said: make(chan struct{}, 1), mute: mute}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = f.Close() })
 	go p.read(early)
 	return p
@@ -55,7 +66,7 @@ func (p *terminal) read(early string) {
 		n, err := p.pty.Read(buf)
 		p.mu.Lock()
 		p.all += string(buf[:n])
-		for ; p.answered < strings.Count(p.all, askPainted); p.answered++ {
+		for ; !p.mute && p.answered < strings.Count(p.all, askPainted); p.answered++ {
 			_, _ = p.pty.WriteString(early + painted)
 			early = ""
 		}
@@ -346,4 +357,119 @@ func TestAskSaysThatItIsHeld(t *testing.T) {
 	exit, screen := p.end()
 	require.Equal(t, 0, exit)
 	require.True(t, strings.HasSuffix(screen, "Yes\n"), screen)
+}
+
+// A terminal that does not say when it has painted gets its keys after a while.
+func TestCardAtAMuteTerminal(t *testing.T) {
+	t.Parallel()
+	n := serveNode(t)
+	n.ask(t, "--timeout", "never")
+	p := sitAtA(t, n.env, "", true, "answer", "demo", "q-1")
+	p.see("1 ( ) Yes")
+	require.Eventually(t, func() bool {
+		_, err := p.pty.WriteString("1")
+		return err == nil && strings.Contains(p.screen(), "1 (•) Yes")
+	}, patienceMax, 10*time.Millisecond)
+	p.press(enter)
+	exit, _ := p.end()
+	require.Equal(t, 0, exit)
+}
+
+// A signal leaves as Esc does: the terminal is given back and the claim is let go.
+func TestCardEndsByASignal(t *testing.T) {
+	t.Parallel()
+	n := serveNode(t, "--claim-grace", "60s")
+	ask := n.ask(t, "--timeout", "2s")
+	p := sitAt(t, n.env, "", "answer", "demo", "q-1")
+	p.opens("any key stops that")
+	p.press("1", "its deadline stands still")
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
+	exit, screen := p.end()
+	require.Equal(t, 130, exit)
+	require.Contains(t, screen, "not sent:\n  = Yes\nerror: not answered; the question stays open (INTERRUPTED)\n")
+	require.Contains(t, p.all, terminalClose)
+	require.Equal(t, 75, ask.end().exit)
+}
+
+// streams makes the fake hold the streams of a card open, and say on them what the test says.
+func (f *fakeNode) streams(claim *messages.AttachWaitResponse) {
+	f.mux.Handle(messagesconnect.QuestionServiceWatchQuestionsProcedure, connect.NewServerStreamHandler(messagesconnect.QuestionServiceWatchQuestionsProcedure,
+		func(ctx context.Context, _ *connect.Request[messages.WatchQuestionsRequest], out *connect.ServerStream[messages.WatchQuestionsResponse]) error {
+			if err := out.Send(&messages.WatchQuestionsResponse{Live: true, HeartbeatMs: 60_000}); err != nil {
+				return err
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}))
+	f.mux.Handle(messagesconnect.QuestionServiceAttachWaitProcedure, connect.NewServerStreamHandler(messagesconnect.QuestionServiceAttachWaitProcedure,
+		func(ctx context.Context, _ *connect.Request[messages.AttachWaitRequest], out *connect.ServerStream[messages.AttachWaitResponse]) error {
+			if err := out.Send(claim); err != nil {
+				return err
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}))
+	on(f, messagesconnect.QuestionServiceReleaseWaitProcedure, func(*messages.ReleaseWaitRequest) (*messages.ReleaseWaitResponse, error) {
+		return &messages.ReleaseWaitResponse{}, nil
+	})
+}
+
+// The answer loses the race: the loser is told who won, and has the draft (R1, L3). A refusal of the answer itself
+// leaves the card open.
+func TestCardLosesTheRace(t *testing.T) {
+	f := newFake(t)
+	f.rows(shipIt("open"))
+	f.streams(&messages.AttachWaitResponse{Claim: "c-1", RemainingMs: 30_000})
+	var sent []string
+	var mu sync.Mutex
+	on(f, messagesconnect.QuestionServiceSubmitProcedure, func(q *messages.SubmitRequest) (*messages.SubmitResponse, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if sent = append(sent, q.GetAnswers()[0].GetCustom()); len(sent) == 1 {
+			return nil, messages.Refuse(messages.BadAnswer, "too vague")
+		}
+		e := messages.Refuse(messages.Settled, "call q-1 is settled")
+		e.Winner = &messages.Settlement{Outcome: "answered", By: "bob", Door: "web"}
+		return nil, e
+	})
+	p := sitAt(t, []string{"PARLEY_NODE=" + f.url}, "", "answer")
+	p.opens("any key stops that")
+	p.press("3", "Esc leaves the text")
+	p.press("maybe", "(•) maybe")
+	p.press(enter, "too vague")
+	p.press(" later", "maybe later")
+	p.press(enter)
+	exit, screen := p.end()
+	require.Equal(t, 23, exit)
+	require.Equal(t, "not accepted:\n  = maybe later\nerror: call q-1 is settled; bob answered first, through web (SETTLED)\nnext:  Nothing to do; your draft was not used.\n", screen)
+	mu.Lock()
+	defer mu.Unlock()
+	require.Equal(t, []string{"maybe", "maybe later"}, sent)
+	require.Contains(t, f.requests(), "ReleaseWait")
+}
+
+// A node that is away when the answer is sent: the card stays, the same submission goes out again, and counts once. A
+// person who leaves meanwhile is not told that nothing was sent.
+func TestCardSendsAgain(t *testing.T) {
+	f := newFake(t)
+	f.rows(shipIt("open"))
+	f.streams(&messages.AttachWaitResponse{Claim: "c-1", Never: true})
+	ids := make(chan string, 100)
+	on(f, messagesconnect.QuestionServiceSubmitProcedure, func(q *messages.SubmitRequest) (*messages.SubmitResponse, error) {
+		ids <- q.GetSubmissionId()
+		return nil, messages.Refuse(messages.Unavailable, "stopping")
+	})
+	p := sitAt(t, []string{"PARLEY_NODE=" + f.url}, "", "answer", "--submission-id", "a-1")
+	p.opens("The agent waits for you.")
+	p.press("1", "(•) Yes")
+	p.press(enter, "Enter sends it again; it counts once")
+	for len(ids) > 0 {
+		require.Equal(t, "a-1", <-ids)
+	}
+	p.press(enter, "sending …")
+	require.Equal(t, "a-1", <-ids)
+	p.press("\x03")
+	exit, screen := p.end()
+	require.Equal(t, 69, exit)
+	require.Contains(t, screen, "perhaps sent:\n  = Yes\nerror: left before the node said whether it has the answer a-1 (UNAVAILABLE)\n")
 }

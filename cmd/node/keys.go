@@ -44,8 +44,8 @@ func (k key) is(letter rune) bool { return k.name == keyRune && k.text == string
 
 // What a terminal is told when a card opens and closes. Where it does not know one it ignores it.
 const (
-	terminalOpen  = "\x1b[?1049h\x1b[?2004h\x1b[>1u\x1b[>4;1m\x1b[?25l\x1b[2J" // another screen, pastes in brackets, Shift+Enter told apart
-	terminalClose = "\x1b[>4;0m\x1b[<u\x1b[?2004l\x1b[?25h\x1b[?1049l"
+	terminalOpen  = "\x1b[?1049h\x1b[?2004h\x1b[>1u\x1b[>4;1m\x1b[?7l\x1b[?25l\x1b[2J" // another screen, pastes in brackets, Shift+Enter told apart
+	terminalClose = "\x1b[?7h\x1b[>4;0m\x1b[<u\x1b[?2004l\x1b[?25h\x1b[?1049l"
 	askPainted    = "\x1b[5n" // status report: the answer comes behind every key that was typed before it
 )
 
