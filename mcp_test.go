@@ -257,15 +257,16 @@ const oldRevision = "2025-11-25"
 func (w *world) oldMCP() *oldMCP {
 	w.t.Helper()
 	o := &oldMCP{w: w}
-	res, body := o.send(w.t.Context(), http.MethodPost, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"`+oldRevision+`","capabilities":{},"clientInfo":{"name":"old","version":"1"}}}`)
+	_, head, body := o.send(w.t.Context(), http.MethodPost, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"`+oldRevision+`","capabilities":{},"clientInfo":{"name":"old","version":"1"}}}`)
 	_, _ = io.Copy(io.Discard, body)
-	o.session = res.Header.Get("Mcp-Session-Id")
+	o.session = head.Get("Mcp-Session-Id")
 	require.NotEmpty(w.t, o.session)
 	o.send(w.t.Context(), http.MethodPost, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	return o
 }
 
-func (o *oldMCP) send(ctx context.Context, method, body string, header ...string) (*http.Response, io.Reader) {
+// send sends a request; its body is closed with the test.
+func (o *oldMCP) send(ctx context.Context, method, body string, header ...string) (status int, head http.Header, reply io.Reader) {
 	o.w.t.Helper()
 	req, err := http.NewRequestWithContext(ctx, method, o.w.url+"/mcp/demo", strings.NewReader(body))
 	require.NoError(o.w.t, err)
@@ -281,7 +282,7 @@ func (o *oldMCP) send(ctx context.Context, method, body string, header ...string
 	res, err := http.DefaultClient.Do(req)
 	require.NoError(o.w.t, err)
 	o.w.t.Cleanup(func() { _ = res.Body.Close() })
-	return res, res.Body
+	return res.StatusCode, res.Header, res.Body
 }
 
 const oldAsk = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask_user_question","arguments":{"questions":[{"id":"q","question":"Ship it?"}]}}}`
@@ -305,15 +306,15 @@ func TestMCPCutAndResumed(t *testing.T) {
 	w := newWorld(t)
 	o := w.oldMCP()
 	ctx, cut := context.WithCancel(t.Context())
-	_, body := o.send(ctx, http.MethodPost, oldAsk)
+	_, _, body := o.send(ctx, http.MethodPost, oldAsk)
 	last := line(t, bufio.NewReader(body), "id: ")
 	row := w.waiting("demo", "open", 1)[0]
 	cut()
 	var rest io.Reader
 	eventually(t, "the server to notice the cut", func() bool {
-		res, body := o.send(t.Context(), http.MethodGet, "", "Last-Event-Id", last)
+		status, _, body := o.send(t.Context(), http.MethodGet, "", "Last-Event-Id", last)
 		rest = body
-		return res.StatusCode == http.StatusOK
+		return status == http.StatusOK
 	})
 	w.say("demo", row.GetCallId(), "in time")
 	require.Contains(t, line(t, bufio.NewReader(rest), "data: "), `\"custom\":\"in time\"`)
@@ -329,8 +330,8 @@ func TestMCPDeletedInACall(t *testing.T) {
 	o := w.oldMCP()
 	o.send(t.Context(), http.MethodPost, oldAsk)
 	w.waiting("demo", "open", 1)
-	res, _ := o.send(t.Context(), http.MethodDelete, "")
-	require.Equal(t, http.StatusNoContent, res.StatusCode)
+	status, _, _ := o.send(t.Context(), http.MethodDelete, "")
+	require.Equal(t, http.StatusNoContent, status)
 	w.waiting("demo", "continued", 1)
 }
 

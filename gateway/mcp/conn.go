@@ -46,6 +46,7 @@ func (t *transports) changed(c net.Conn, state http.ConnState) {
 		return
 	}
 	switch state {
+	case http.StateNew, http.StateIdle:
 	case http.StateActive: // a client sends its next request once it has read the response before
 		l.proved()
 	case http.StateClosed, http.StateHijacked:

@@ -60,7 +60,7 @@ func (t *transports) open(parent context.Context, at address, ids []string) *exc
 	x.gone, x.end = context.WithCancelCause(parent)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.exchanges) >= heldCallsMax {
+	if len(t.exchanges) >= t.heldMax {
 		x.end(nil)
 		return nil
 	}

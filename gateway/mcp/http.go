@@ -73,9 +73,9 @@ func (t *transports) post(w http.ResponseWriter, r *http.Request, at address) {
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	ids, tools := readCalls(body)
 	if !standsAlone(r) && r.Header.Get(sessionHeader) == "" { // a connection begins
-		if t.connections() >= transportSessionsMax {
+		if t.connections() >= t.sessionsMax {
 			refuse(w, ids, messages.Refuse(messages.Unavailable, "%d MCP connections are open, the limit is %d; idle ones end after %v",
-				transportSessionsMax, transportSessionsMax, sessionTimeout), http.StatusServiceUnavailable)
+				t.sessionsMax, t.sessionsMax, sessionTimeout), http.StatusServiceUnavailable)
 			return
 		}
 		// The SDK keeps the values of this context for the whole connection.
@@ -87,7 +87,7 @@ func (t *transports) post(w http.ResponseWriter, r *http.Request, at address) {
 	}
 	x := t.open(t.stopping, at, ids)
 	if x == nil {
-		refuse(w, ids, messages.Refuse(messages.Unavailable, "%d calls are held, the limit is %d", heldCallsMax, heldCallsMax), http.StatusTooManyRequests)
+		refuse(w, ids, messages.Refuse(messages.Unavailable, "%d calls are held, the limit is %d", t.heldMax, t.heldMax), http.StatusTooManyRequests)
 		return
 	}
 	x.stateful, x.transport = !standsAlone(r), r.Header.Get(sessionHeader)

@@ -161,17 +161,17 @@ func (c incoming) Read(ctx context.Context) (jsonrpc.Message, error) {
 }
 
 // outgoing looks at what is written: the SDK writes each line whole.
-type outgoing struct{ *pipe }
+type outgoing struct{ pipe *pipe }
 
 // Write writes a line. A response that is in the pipe has arrived, as far as
 // can be told.
 func (o outgoing) Write(line []byte) (int, error) {
-	n, err := o.out.Write(line)
+	n, err := o.pipe.out.Write(line)
 	if err != nil {
 		return n, err
 	}
 	for _, key := range readResponses(line) {
-		if x := o.take(key); x != nil {
+		if x := o.pipe.take(key); x != nil {
 			x.forget()
 			go x.arrived()
 		}

@@ -49,6 +49,8 @@ type transports struct {
 	log    *slog.Logger
 	timers timers
 
+	sessionsMax, heldMax int
+
 	older, newer http.Handler
 
 	stopping context.Context
@@ -62,7 +64,7 @@ type transports struct {
 
 // newTransports carries a server. It adds a receiving middleware to it.
 func newTransports(server *sdk.Server, log *slog.Logger, timers timers) *transports {
-	t := &transports{server: server, log: log, timers: timers, exchanges: map[string]*exchange{}, links: map[net.Conn]*link{}}
+	t := &transports{server: server, log: log, timers: timers, sessionsMax: transportSessionsMax, heldMax: heldCallsMax, exchanges: map[string]*exchange{}, links: map[net.Conn]*link{}}
 	t.stopping, t.stop = context.WithCancelCause(context.Background())
 	same := func(*http.Request) *sdk.Server { return server }
 	// Hosts and origins are the gateway's to check; the SDK would refuse the

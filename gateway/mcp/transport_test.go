@@ -311,7 +311,7 @@ func TestBothErasAreServedAndConfirmed(t *testing.T) {
 		h.lives(t)
 		r.timers.pass(outliveAfter)
 		h.hasArrived(t)
-		h.goneBy(t)
+		require.Error(t, h.goneBy(t), "it lives no longer than that")
 	}
 	r.holdsNothing()
 }
@@ -338,7 +338,7 @@ func TestANextRequestConfirms(t *testing.T) {
 	defer transport.CloseIdleConnections()
 	answered := make(chan error, 1)
 	go func() {
-		res, err := transport.RoundTrip(r.request(context.Background(), http.MethodPost, r.url, "", newRevision, neu()))
+		res, err := transport.RoundTrip(r.request(t.Context(), http.MethodPost, r.url, "", newRevision, neu()))
 		if err == nil {
 			_, err = io.Copy(io.Discard, res.Body)
 			_ = res.Body.Close()
@@ -577,7 +577,8 @@ func TestAnUnknownConnectionIsNotFound(t *testing.T) {
 
 func TestLimitsAreRefusedInWords(t *testing.T) {
 	r := newRig(t)
-	for range heldCallsMax {
+	r.heldMax = 2
+	for range r.heldMax {
 		require.NotNil(t, r.open(r.stopping, address{}, nil))
 	}
 	refused := func(session, body string, status int, says string) {
@@ -592,7 +593,7 @@ func TestLimitsAreRefusedInWords(t *testing.T) {
 		require.Contains(t, string(text), says)
 		require.Contains(t, string(text), `"id":7`, "clients show the error of their call")
 	}
-	refused("", neu(), http.StatusTooManyRequests, "the limit is 2000")
+	refused("", neu(), http.StatusTooManyRequests, "2 calls are held, the limit is 2")
 	big := strings.Repeat("x", bodyBytesMax+1)
 	res, err := http.DefaultClient.Do(r.request(t.Context(), http.MethodPost, r.url, "", newRevision, big))
 	require.NoError(t, err)
@@ -604,16 +605,15 @@ func TestConnectionsAreLimited(t *testing.T) {
 	r := newRig(t)
 	session := r.connect()
 	require.Equal(t, 1, r.connections())
-	for range transportSessionsMax - 1 {
-		r.connect()
-	}
+	r.sessionsMax = 2
+	r.connect()
 	body := `{"jsonrpc":"2.0","id":"i","method":"initialize","params":{}}`
 	res, err := http.DefaultClient.Do(r.request(t.Context(), http.MethodPost, r.url, "", "", body))
 	require.NoError(t, err)
 	defer res.Body.Close()
 	text, _ := io.ReadAll(res.Body)
 	require.Equal(t, http.StatusServiceUnavailable, res.StatusCode)
-	require.Contains(t, string(text), "the limit is 1000")
+	require.Contains(t, string(text), "2 MCP connections are open, the limit is 2")
 	gone, err := http.DefaultClient.Do(r.request(t.Context(), http.MethodDelete, r.url, session, oldRevision, ""))
 	require.NoError(t, err)
 	_ = gone.Body.Close()
@@ -627,7 +627,7 @@ func TestPipe(t *testing.T) {
 	fromServer, out := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
-		done <- r.serveStdio(context.Background(), in, out, StdioOptions{Session: "demo", Owner: "boss", WaitMax: time.Minute, Environment: "env"})
+		done <- r.serveStdio(t.Context(), in, out, StdioOptions{Session: "demo", Owner: "boss", WaitMax: time.Minute, Environment: "env"})
 		_ = out.Close()
 	}()
 	replies := bufio.NewScanner(fromServer)

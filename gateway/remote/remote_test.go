@@ -136,7 +136,7 @@ func TestAskOutlivesItsNode(t *testing.T) {
 
 	done := make(chan error, 1)
 	go func() {
-		_, err := n.Do(context.Background(), &messages.AskRequest{})
+		_, err := n.Do(t.Context(), &messages.AskRequest{})
 		done <- err
 	}()
 	f := &fake{ask: func(int, *messages.AskRequest) (*messages.AskResponse, error) { return &messages.AskResponse{}, nil }}
