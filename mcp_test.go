@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -204,6 +205,22 @@ func TestMCPCancelled(t *testing.T) {
 type dying struct {
 	mu    sync.Mutex
 	conns []net.Conn
+	deaf  atomic.Bool // what comes in is lost
+}
+
+// deafConn loses what comes in, as long as its network says so.
+type deafConn struct {
+	net.Conn
+	network *dying
+}
+
+func (c deafConn) Read(b []byte) (int, error) {
+	for {
+		n, err := c.Conn.Read(b)
+		if err != nil || !c.network.deaf.Load() {
+			return n, err
+		}
+	}
 }
 
 func (d *dying) client() *http.Client {
@@ -212,7 +229,7 @@ func (d *dying) client() *http.Client {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.conns = append(d.conns, conn)
-		return conn, err
+		return deafConn{conn, d}, err
 	}}}
 }
 
@@ -244,6 +261,23 @@ func TestMCPClientKilled(t *testing.T) {
 	page, err := w.Questions(t.Context(), parley.Filter{Session: "demo", Settled: true})
 	require.NoError(t, err)
 	require.Len(t, page.Questions, 1, "never a twin")
+}
+
+// An answer in time whose response was lost on its way was written to a
+// connection that then broke: it is on record as the result, and is handed out
+// until it is acknowledged.
+func TestMCPResponseLost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var network dying
+	result := w.mcpOver("/demo", network.client()).ask(t.Context(), "Ship it?")
+	row := w.waiting("demo", "open", 1)[0]
+	network.deaf.Store(true)
+	w.say("demo", row.GetCallId(), "yes")
+	require.Equal(t, "answered", w.row("demo", row.GetCallId()).GetSettlement().GetOutcome())
+	network.cut()
+	require.Error(t, next(t, result).err)
+	w.mcp("/demo").collectsOnce("result", "yes")
 }
 
 // oldMCP speaks an older revision by hand: it can cut a stream and come back.
