@@ -73,6 +73,23 @@ func TestReadsAreMarked(t *testing.T) {
 	}
 }
 
+// A read works by GET, and nothing else does.
+func TestReadsWorkByGET(t *testing.T) {
+	t.Parallel()
+	url, _ := serve(t, newFake(t), gateway.Options{})
+	for procedure, want := range map[string]int{
+		messagesconnect.SessionServiceListSessionsProcedure:   http.StatusOK,
+		messagesconnect.QuestionServiceListQuestionsProcedure: http.StatusOK,
+		messagesconnect.QuestionServiceDismissProcedure:       http.StatusMethodNotAllowed,
+		messagesconnect.SessionServiceAttachProcedure:         http.StatusMethodNotAllowed,
+	} {
+		res, err := http.Get(url + procedure + "?encoding=json&message=%7B%7D")
+		require.NoError(t, err)
+		require.NoError(t, res.Body.Close())
+		assert.Equal(t, want, res.StatusCode, procedure)
+	}
+}
+
 // Health needs no token, knows the services, and turns when the node stops: to
 // a check, and to whoever watches, whose stream then ends.
 func TestHealthTurnsWhenTheNodeStops(t *testing.T) {

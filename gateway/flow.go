@@ -32,7 +32,7 @@ func (f *flowing) Read(p []byte) (int, error) {
 		return 0, errStopping
 	}
 	n, err := f.ReadCloser.Read(p)
-	if err == io.EOF { //nolint:errorlint // a reader's own EOF is never wrapped
+	if err == io.EOF {
 		f.arm(time.Time{}) // from now on the HTTP/1 server notices a client that goes
 		return n, err
 	}

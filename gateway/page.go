@@ -341,7 +341,7 @@ func (p *page) unasked() {
 
 // writePage writes a page that nobody may keep, frame or script.
 func (g *Gateway) writePage(w http.ResponseWriter, status int, p *page) {
-	p.Style = template.CSS(pageStyle) //nolint:gosec // our own file
+	p.Style = template.CSS(pageStyle) // our own file, and nothing else
 	var out bytes.Buffer
 	if err := pageTemplate.Execute(&out, p); err != nil {
 		panic(err) // a page that its template does not fit
@@ -357,18 +357,27 @@ func (g *Gateway) writePage(w http.ResponseWriter, status int, p *page) {
 	_, _ = w.Write(out.Bytes())
 }
 
+// toldApart are the refusals that a person meets, in a person's words.
+var toldApart = map[messages.Code]struct {
+	title  string
+	notice notice
+}{
+	messages.NotFound: {"No such question", notice{"", "There is no question at this address.",
+		"Was the link copied whole? The list of questions shows those that are open."}},
+	messages.Unauthenticated: {"Who are you?", notice{"", "This node wants the token of an answerer.",
+		"Load the page again and give the token as the password; the name is up to you."}},
+	messages.ForbiddenRole: {title: "Not with this token"},
+	messages.Unavailable:   {title: "Not now"},
+}
+
 // refusalPage is a refusal for a person.
 func refusalPage(e *messages.Error) *page {
 	p := &page{Title: "This did not work", Code: e.Code, Notice: &notice{"bad", e.Text, messages.Lookup(e.Code).Remedy}}
-	switch e.Code {
-	case messages.NotFound:
-		p.Title, p.Notice = "No such question", &notice{"", "There is no question at this address.", "Was the link copied whole? The list of questions shows those that are open."}
-	case messages.Unauthenticated:
-		p.Title, p.Notice = "Who are you?", &notice{"", "This node wants the token of an answerer.", "Load the page again and give the token as the password; the name is up to you."}
-	case messages.ForbiddenRole:
-		p.Title = "Not with this token"
-	case messages.Unavailable:
-		p.Title = "Not now"
+	if told, ok := toldApart[e.Code]; ok {
+		p.Title = told.title
+		if told.notice.Title != "" {
+			p.Notice = &told.notice
+		}
 	}
 	return p
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"connectrpc.com/connect"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -55,10 +56,7 @@ var letters = map[gateway.Role]string{gateway.RoleViewer: "v", gateway.RoleAnswe
 
 // target is one thing to ask for.
 type target struct {
-	path            string
-	method          string
-	contentType     string
-	clientStreaming bool
+	path, method, contentType string
 }
 
 // targets are every method of every service, read from the descriptors, and
@@ -130,7 +128,7 @@ func (to target) request(t *testing.T, base, authorization string) string {
 }
 
 func envelope(text string) string {
-	head := binary.BigEndian.AppendUint32([]byte{0}, uint32(len(text))) //nolint:gosec // of a test, and short
+	head := binary.BigEndian.AppendUint32([]byte{0}, uint32(len(text)))
 	return string(head) + text
 }
 
@@ -169,6 +167,31 @@ func TestEveryMethodHasItsRoles(t *testing.T) {
 				assert.Contains(t, got, "operator", "%s as %s: who may", name, role)
 			}
 		}
+	}
+}
+
+// Over every protocol, unary and streamed, the refusal is the typed one.
+func TestARefusedRoleIsTyped(t *testing.T) {
+	t.Parallel()
+	url, _ := serve(t, newFake(t), gateway.Options{Tokens: roleTokens})
+	viewer := "Bearer " + roleTokens[gateway.RoleViewer][0]
+	for name, c := range questions(t, url) {
+		req := submit()
+		req.Header().Set("Authorization", viewer)
+		_, err := c.Submit(t.Context(), req)
+		require.Error(t, err, name)
+		assert.Equal(t, messages.ForbiddenRole, gateway.RefusalOf(err).Code, name)
+		assert.Equal(t, connect.CodePermissionDenied, connect.CodeOf(err), name)
+		wait := connect.NewRequest(&messages.AttachWaitRequest{Session: "s", CallId: "c"})
+		wait.Header().Set("Authorization", viewer)
+		stream, err := c.AttachWait(t.Context(), wait)
+		if err == nil {
+			assert.False(t, stream.Receive(), name)
+			err = stream.Err()
+			_ = stream.Close()
+		}
+		require.Error(t, err, name)
+		assert.Equal(t, messages.ForbiddenRole, gateway.RefusalOf(err).Code, name)
 	}
 }
 
