@@ -1,6 +1,6 @@
 # One command each; `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help test check lint generate verify fuzz bench crash sdk fmt ready
+.PHONY: help test check lint generate verify fuzz bench crash e2e faults sdk fmt ready npm
 
 GO       ?= go
 LINT     := bin/golangci-lint
@@ -12,9 +12,9 @@ BENCH    ?= .
 COUNT    ?= 1
 
 help: ## list the targets
-	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-test: ready ## all tests, raced and uncached, then some inputs for every fuzz target; what CI runs
+test: ready npm ## all tests, raced and uncached, then some inputs for every fuzz target; what CI runs
 	CGO_ENABLED=1 $(GO) test -race -count=1 -timeout $(TIMEOUT) ./...
 	@GO="$(GO)" FUZZTIME=2000x tools/fuzz
 	@GO="$(GO)" tools/sdk try
@@ -46,12 +46,23 @@ bench: ## benchmarks: make bench BENCH=Append COUNT=10
 crash: ready ## the kill suite: SIGKILL a node N times (200) and audit what it had promised
 	@GO="$(GO)" tools/suite TestCrash ./cmd/node PARLEY_CRASH_N=$(N)
 
+e2e: ready ## MCP clients of npm and Go against the built binary, with their real time limits
+	@NEEDED=1 tools/npm-ready e2e/mcp
+	@GO="$(GO)" tools/suite Test ./e2e PARLEY_E2E=full
+
+faults: ready ## N conversations (200) through a network that cuts, stalls, repeats: make faults N=1 SEED=4711
+	@NEEDED=1 tools/npm-ready e2e/mcp
+	@GO="$(GO)" PARLEY_FAULTS_SEED=$(SEED) tools/suite TestFaults ./e2e PARLEY_FAULTS_N=$(N)
+
 fmt: ## gofmt and buf format
 	gofmt -w $$(git ls-files -co --exclude-standard '*.go' | grep -v -e '\.pb\.go$$' -e '\.connect\.go$$')
 	$(BUF) format -w
 
 ready:
 	@GO="$(GO)" tools/ready
+
+npm:
+	@tools/npm-ready e2e/mcp
 
 $(LINT): tools/lint/go.mod tools/lint/go.sum
 	$(GO) build -modfile=tools/lint/go.mod -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
