@@ -51,6 +51,7 @@ var libraries = []struct{ path, code, tests string }{
 	{"connectrpc.com/connect", "gateway messages/messagesconnect cmd/node", ". messages simulation e2e"},
 	{"connectrpc.com/grpchealth", "gateway", ""},
 	{"connectrpc.com/grpcreflect", "gateway", ""},
+	{"github.com/BurntSushi/toml", "cmd/node", ""},
 	{"github.com/asynkron/protoactor-go", "supervisor", ""},
 	{"github.com/bufbuild/protocompile", "", "messages"},
 	{"github.com/creack/pty", "", "cmd/node"},

@@ -31,7 +31,9 @@ type cli struct {
 	json  bool
 	full  bool // texts are printed whole, however long
 
-	from map[string]string // the variable that a flag's value came from
+	config  string            // the configuration file that was named
+	files   []string          // those that were read
+	origins map[string]origin // where flags that the command line left alone got their values
 
 	exit int // what a run that ended well exits with; pending is not zero
 }
@@ -124,10 +126,8 @@ Without a verb, parley serves a node.`,
 		SilenceErrors:              true,
 		SilenceUsage:               true,
 		SuggestionsMinimumDistance: 2,
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			return firstError(checkEmpty(cmd.Flags()), c.fromEnvironment(cmd.Flags()))
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.serve(cmd.Context(), s) },
+		PersistentPreRunE:          func(cmd *cobra.Command, _ []string) error { return c.prepare(cmd) },
+		RunE:                       func(cmd *cobra.Command, _ []string) error { return c.runServe(cmd, s) },
 	}
 	root.Version = thisVersion().Version
 	root.SetVersionTemplate("parley {{.Version}}\n")
@@ -135,7 +135,9 @@ Without a verb, parley serves a node.`,
 	flags := root.PersistentFlags()
 	flags.SortFlags = false
 	flags.StringVar(&c.node, "node", defaultNode, "`url` of the node to speak to")
-	flags.StringVar(&c.token, "token", "", "bearer `token`: what a node wants, what a client sends")
+	flags.StringVar(&c.token, "token", "", "bearer `token`: what a client sends; the operator's at a node")
+	markSecret(flags, "token")
+	flags.StringVar(&c.config, "config", "", "configuration `file`, in place of ./parley.toml and your own")
 	flags.BoolVar(&c.json, "json", false, "print JSON: one document, or one per line for streams")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		text := err.Error()
@@ -161,9 +163,10 @@ Without a verb, parley serves a node.`,
 	root.SetHelpCommandGroupID("node")
 	root.SetCompletionCommandGroupID("node")
 	add("people", c.questionsCommand(), c.answerCommand())
-	add("agent", c.askCommand(), c.inboxCommand(), c.withdrawCommand(), c.hookCommand())
-	add("node", c.serveCommand(), c.sessionsCommand(), c.logCommand(), c.conformanceCommand(), c.versionCommand())
-	root.AddCommand(exitCodesTopic(), environmentTopic())
+	add("agent", c.askCommand(), c.inboxCommand(), c.withdrawCommand(), c.mcpCommand(), c.hookCommand())
+	add("node", c.serveCommand(), c.sessionsCommand(), c.logCommand(), c.exportCommand(), c.importCommand(), c.conformanceCommand(), c.versionCommand())
+	root.AddCommand(exitCodesTopic(), environmentTopic(), configTopic())
+	c.completions(root)
 	root.InitDefaultHelpCmd()
 	for _, cmd := range root.Commands() {
 		if cmd.Name() == "help" {
@@ -171,6 +174,29 @@ Without a verb, parley serves a node.`,
 		}
 	}
 	return root
+}
+
+// prepare settles the flags of a verb: what the command line left alone comes from the environment, else from a file.
+func (c *cli) prepare(cmd *cobra.Command) error {
+	if err := firstError(checkEmpty(cmd.Flags()), c.fromEnvironment(cmd.Flags())); err != nil || !takesFiles(cmd) {
+		return err
+	}
+	err := c.fromFiles(cmd)
+	if err != nil && cmd.Name() == "hook" { // whatever is wrong here, the coding agent goes on
+		c.notef("%s\n", oneLine(asTrouble(err).text))
+		return nil
+	}
+	return err
+}
+
+// takesFiles: a broken file must not keep anybody from the help, nor a shell from starting.
+func takesFiles(cmd *cobra.Command) bool {
+	for ; cmd.HasParent(); cmd = cmd.Parent() {
+		if slices.Contains([]string{"help", "version", "completion", "conformance", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}, cmd.Name()) {
+			return false
+		}
+	}
+	return true
 }
 
 // noVerb refuses a word that is no verb; cobra would hand it to serve.

@@ -31,7 +31,7 @@ type client struct {
 	messagesconnect.QuestionServiceClient
 	messagesconnect.InboxServiceClient
 	url  string
-	from string // the variable that named it, if one did
+	from string // the variable or file that named it, if one did
 }
 
 func (c *cli) dial() (*client, error) {
@@ -46,13 +46,16 @@ func (c *cli) dial() (*client, error) {
 	if strings.ContainsFunc(c.token, unicode.IsControl) {
 		return nil, usage("does it end with a newline?", "--token holds a control character")
 	}
+	if err := c.trusted(u); err != nil {
+		return nil, err
+	}
 	base := strings.TrimSuffix(u.String(), "/")
 	opts := []connect.ClientOption{connect.WithInterceptors(bearer(c.token))}
 	return &client{
 		messagesconnect.NewSessionServiceClient(http.DefaultClient, base, opts...),
 		messagesconnect.NewQuestionServiceClient(http.DefaultClient, base, opts...),
 		messagesconnect.NewInboxServiceClient(http.DefaultClient, base, opts...),
-		base, c.from["node"],
+		base, c.source("node"),
 	}, nil
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,7 +26,10 @@ type variable struct{ name, flag, meaning string }
 // variables lists them all. A flag on the command line wins over its variable.
 var variables = []variable{
 	{"PARLEY_NODE", "node", "the node that client verbs speak to"},
-	{"PARLEY_TOKEN", "token", "bearer token: what a node wants, what a client sends"},
+	{"PARLEY_TOKEN", "token", "bearer token: what a client sends; the operator's at a node"},
+	{"PARLEY_AGENT_TOKEN", "agent-token", "token that serve wants of who asks"},
+	{"PARLEY_ANSWERER_TOKEN", "answerer-token", "token that serve wants of who answers"},
+	{"PARLEY_VIEWER_TOKEN", "viewer-token", "token that serve wants of who only looks"},
 	{"PARLEY_LISTEN", "listen", "address that serve listens on"},
 	{"PARLEY_JOURNAL", "journal", "journal file, or `memory`"},
 	{"PARLEY_ALLOW_ORIGIN", "allow-origin", "web origins that may call the node, with commas"},
@@ -35,8 +37,11 @@ var variables = []variable{
 	{"PARLEY_MODE", "mode", "timed or legacy"},
 	{"PARLEY_CLAIM_GRACE", "claim-grace", "how long a passed deadline is held after a claim was lost"},
 	{"PARLEY_EXPIRY", "expiry", "unanimous or first"},
+	{"PARLEY_MCP_WAIT_MAX", "mcp-wait-max", "how long calls of MCP may wait, whatever is known of their clients"},
+	{"PARLEY_PUBLIC_URL", "public-url", "where people reach the node, for links"},
 	{"PARLEY_LOG_LEVEL", "log-level", "debug, info, warn or error"},
 	{"PARLEY_LOG_FORMAT", "log-format", "text or json"},
+	{"PARLEY_CONFIG", "config", "the configuration file, in place of those that are looked for"},
 	{"PARLEY_ROOT", "root", "the name under which the agent's verbs speak"},
 }
 
@@ -51,23 +56,12 @@ func (c *cli) fromEnvironment(flags *pflag.FlagSet) error {
 		if !utf8.ValidString(value) && v.flag != "journal" {
 			return usage("correct or unset "+v.name, "%s is not UTF-8", v.name)
 		}
-		if c.from == nil {
-			c.from = map[string]string{}
-		}
-		c.from[v.flag] = v.name
+		c.came(v.flag, origin{variable: v.name})
 		if err := flags.Set(v.flag, value); err != nil {
 			return usage("correct or unset "+v.name, "%s=%q: %v", v.name, value, err)
 		}
 	}
 	return nil
-}
-
-// named says in a text which variable a flag's value came from.
-func (c *cli) named(text string) string {
-	for flag, name := range c.from {
-		text = regexp.MustCompile("--"+flag+`\b`).ReplaceAllString(text, name)
-	}
-	return text
 }
 
 // checkEncoding refuses words that are not UTF-8 before they go anywhere. Names of files may be.
@@ -134,6 +128,21 @@ func parseTimeout(flag, text string) (int64, error) {
 		return 0, usage("give whole seconds from 1s to 2147483s, or never", "%s %s is out of range", flag, text)
 	}
 	return int64(d / time.Second), nil
+}
+
+// parseWaitMax reads how long calls of MCP may wait; empty is 0, which is what is known of each client.
+func parseWaitMax(flag, text string) (time.Duration, error) {
+	switch text {
+	case "":
+		return 0, nil
+	case "never":
+		return never, nil
+	}
+	d, err := parseSpan(flag, text)
+	if err == nil && d < time.Second {
+		err = usage("give at least 1s, or never", "%s %s is out of range", flag, text)
+	}
+	return d, err
 }
 
 // oneOf checks a flag that takes one word of a few.

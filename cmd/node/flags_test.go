@@ -60,15 +60,15 @@ func TestEnvironmentStandsForFlags(t *testing.T) {
 
 func TestNonLoopbackNeedsAToken(t *testing.T) {
 	for _, listen := range []string{"127.0.0.1:7410", "localhost:0", "[::1]:80", "127.9.9.9:1"} {
-		if err := guarded(listen, ""); err != nil {
+		if err := guarded(listen, false); err != nil {
 			t.Errorf("%s: %v", listen, err)
 		}
 	}
 	for _, listen := range []string{":7410", "0.0.0.0:7410", "[::]:7410", "example.com:80", "192.168.0.2:1"} {
-		if guarded(listen, "") == nil {
+		if guarded(listen, false) == nil {
 			t.Errorf("%s was taken without a token", listen)
 		}
-		if err := guarded(listen, "a token of some length"); err != nil {
+		if err := guarded(listen, true); err != nil {
 			t.Errorf("%s with a token: %v", listen, err)
 		}
 	}

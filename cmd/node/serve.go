@@ -32,19 +32,42 @@ type settings struct {
 	origins                      []string
 	timeout, mode, grace, expiry string
 	logLevel, logFormat          string
+	mcpWaitMax, publicURL        string
+	printConfig                  bool
+	roleTokens                   [3]string // of tokenRoles
+}
+
+// tokenRoles are the roles that have a flag of their own; --token is the operator's.
+var tokenRoles = [3]parley.Role{parley.RoleAgent, parley.RoleAnswerer, parley.RoleViewer}
+
+// secretFlag marks a flag whose value is never shown.
+const secretFlag = "parley_secret"
+
+func markSecret(f *pflag.FlagSet, name string) {
+	if err := f.SetAnnotation(name, secretFlag, []string{"true"}); err != nil {
+		panic(err) // there is no such flag
+	}
 }
 
 func serveFlags(f *pflag.FlagSet, s *settings) {
 	f.SortFlags = false
 	f.StringVar(&s.listen, "listen", defaultListen, "`address` to listen on")
 	f.StringVar(&s.journal, "journal", "", "journal `file`, or the word memory (default: journal.db in the data directory)")
+	for i, meaning := range []string{"asks", "answers", "only looks"} {
+		name := string(tokenRoles[i]) + "-token"
+		f.StringVar(&s.roleTokens[i], name, "", "bearer `token` of who "+meaning+"; --token is the operator's")
+		markSecret(f, name)
+	}
 	f.StringSliceVar(&s.origins, "allow-origin", nil, "web `origin` that may call the node; repeat it for more")
 	f.StringVar(&s.timeout, "default-timeout", "120s", "foreground `wait` of a question that names none: 90s, 5m, … or never")
 	f.StringVar(&s.mode, "mode", "timed", "`mode` of questions. timed: wait, then pending and a late answer; legacy: block, no late path")
 	f.StringVar(&s.grace, "claim-grace", "10s", "`time` that a passed deadline is held after a claim was lost")
 	f.StringVar(&s.expiry, "expiry", "unanimous", "`whose` countdown ends a call: unanimous (the last client's) or first")
+	f.StringVar(&s.mcpWaitMax, "mcp-wait-max", "", "how `long` calls of MCP may wait, whatever is known of their clients: 90s, 5m, … or never")
+	f.StringVar(&s.publicURL, "public-url", "", "`url` at which people reach the node, for links (default: where it listens)")
 	f.StringVar(&s.logLevel, "log-level", "warn", "`level` of the log on stderr: debug, info, warn or error")
 	f.StringVar(&s.logFormat, "log-format", "text", "`format` of the log: text or json")
+	f.BoolVar(&s.printConfig, "print-config", false, "print every setting and where it comes from, and serve nothing")
 }
 
 func (c *cli) serveCommand() *cobra.Command {
@@ -56,9 +79,10 @@ func (c *cli) serveCommand() *cobra.Command {
 open in the journal, and those who wait ask again with the same attempt.`,
 		Example: `  parley serve
   parley serve --listen 127.0.0.1:8000 --journal memory
-  PARLEY_TOKEN=… parley serve --listen 0.0.0.0:7410`,
+  PARLEY_TOKEN=… parley serve --listen 0.0.0.0:7410
+  parley serve --print-config`,
 		Args: args(0, 0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.serve(cmd.Context(), s) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.runServe(cmd, s) },
 	}
 	serveFlags(cmd.Flags(), &s)
 	return cmd
@@ -66,33 +90,47 @@ open in the journal, and those who wait ask again with the same attempt.`,
 
 // serving is what the flags mean.
 type serving struct {
-	journal        string // a file, or inMemory
-	token          string
+	journal        string                   // a file, or inMemory
+	token          string                   // the operator's
+	tokens         map[parley.Role][]string // the others'
 	origins        []string
 	defaultTimeout int64 // seconds, or never
 	legacy         bool
 	claimGrace     time.Duration
 	firstExpiry    bool
+	mcpWaitMax     time.Duration
+	publicURL      string
 	log            *slog.Logger
 }
 
 func (c *cli) settle(s settings) (serving, error) {
-	out := serving{journal: s.journal, token: c.token, origins: s.origins, legacy: s.mode == "legacy", firstExpiry: s.expiry == "first"}
+	out := serving{journal: s.journal, token: c.token, origins: s.origins, publicURL: s.publicURL, legacy: s.mode == "legacy", firstExpiry: s.expiry == "first"}
 	if err := firstError(
 		oneOf("--mode", s.mode, "timed", "legacy"),
 		oneOf("--expiry", s.expiry, "unanimous", "first"),
 		oneOf("--log-format", s.logFormat, "text", "json"),
 		oneOf("--log-level", s.logLevel, "debug", "info", "warn", "error"),
-		guarded(s.listen, c.token),
+		checkTokens(c.token, s.roleTokens),
+		guarded(s.listen, c.token+strings.Join(s.roleTokens[:], "") != ""),
 		checkOrigins(s.origins),
+		checkPublic(s.publicURL),
 	); err != nil {
 		return out, err
+	}
+	out.tokens = map[parley.Role][]string{}
+	for i, token := range s.roleTokens {
+		if token != "" {
+			out.tokens[tokenRoles[i]] = []string{token}
+		}
 	}
 	var err error
 	if out.defaultTimeout, err = parseTimeout("--default-timeout", s.timeout); err != nil {
 		return out, err
 	}
 	if out.claimGrace, err = parseSpan("--claim-grace", s.grace); err != nil {
+		return out, err
+	}
+	if out.mcpWaitMax, err = parseWaitMax("--mcp-wait-max", s.mcpWaitMax); err != nil {
 		return out, err
 	}
 	if out.claimGrace < 0 {
@@ -107,6 +145,21 @@ func (c *cli) settle(s settings) (serving, error) {
 	return out, nil
 }
 
+// door is the port of the node that the flags describe.
+func (cfg serving) door(listener net.Listener) parley.ServeOptions {
+	return parley.ServeOptions{Listener: listener, Token: cfg.token, Tokens: cfg.tokens, AllowOrigins: cfg.origins,
+		MCPWaitMax: cfg.mcpWaitMax, PublicURL: cfg.publicURL}
+}
+
+// checkPublic refuses an address of which no link can be made.
+func checkPublic(public string) error {
+	u, err := url.Parse(public)
+	if public == "" || err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == "" {
+		return nil
+	}
+	return usage("give it as https://host or http://host:port", "--public-url %q is no address", public)
+}
+
 // checkOrigins refuses what no browser ever sends as an origin.
 func checkOrigins(origins []string) error {
 	for _, origin := range origins {
@@ -118,19 +171,32 @@ func checkOrigins(origins []string) error {
 	return nil
 }
 
+// checkTokens refuses tokens that could be guessed, or that no header can carry.
+func checkTokens(operator string, others [3]string) error {
+	check := func(flag, token string) error {
+		switch {
+		case strings.ContainsFunc(token, unicode.IsControl):
+			return usage("does it end with a newline?", "%s holds a control character", flag)
+		case token != "" && len(token) < tokenBytesMin:
+			return usage("make it a long random text", "%s has %d bytes; at least %d are needed", flag, len(token), tokenBytesMin)
+		}
+		return nil
+	}
+	for i, token := range others {
+		if err := check("--"+string(tokenRoles[i])+"-token", token); err != nil {
+			return err
+		}
+	}
+	return check("--token", operator)
+}
+
 // guarded refuses an address that other machines can reach as long as anybody could answer there.
-func guarded(listen, token string) error {
+func guarded(listen string, tokens bool) error {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {
 		return usage("give it as host:port, for example "+defaultListen, "--listen %q is no address", listen)
 	}
-	if strings.ContainsFunc(token, unicode.IsControl) {
-		return usage("does it end with a newline?", "--token holds a control character")
-	}
-	if token != "" && len(token) < tokenBytesMin {
-		return usage("make it a long random text", "--token has %d bytes; at least %d are needed", len(token), tokenBytesMin)
-	}
-	if ip := net.ParseIP(host); token != "" || host == "localhost" || (ip != nil && ip.IsLoopback()) {
+	if ip := net.ParseIP(host); tokens || host == "localhost" || (ip != nil && ip.IsLoopback()) {
 		return nil
 	}
 	return usage("set PARLEY_TOKEN to a long random text, for node and clients; or listen on "+defaultListen,
@@ -170,6 +236,13 @@ func (c *cli) logger(s settings) *slog.Logger {
 	return slog.New(slog.NewTextHandler(c.err, opts))
 }
 
+func (c *cli) runServe(cmd *cobra.Command, s settings) error {
+	if s.printConfig {
+		return c.printConfig(cmd.Flags(), s)
+	}
+	return c.serve(cmd.Context(), s)
+}
+
 // serve opens the node, says where it is, and serves until the context ends.
 func (c *cli) serve(ctx context.Context, s settings) error {
 	cfg, err := c.settle(s)
@@ -184,7 +257,7 @@ func (c *cli) serve(ctx context.Context, s settings) error {
 	}
 	defer func() { _ = listener.Close() }()
 	where := cfg.journal
-	if name := c.from["journal"]; name != "" {
+	if name := c.source("journal"); name != "" {
 		where = name + "=" + where
 	}
 	if cfg.journal != inMemory {
@@ -197,10 +270,9 @@ func (c *cli) serve(ctx context.Context, s settings) error {
 	if err != nil {
 		return startup(where, err)
 	}
-	err = node.Serve(ctx, parley.ServeOptions{
-		Listener: listener, Token: cfg.token, AllowOrigins: cfg.origins,
-		Ready: func(addr net.Addr) { c.firstScreen(asGiven(s.listen, addr), cfg) },
-	})
+	door := cfg.door(listener)
+	door.Ready = func(addr net.Addr) { c.firstScreen(asGiven(s.listen, addr), cfg) }
+	err = node.Serve(ctx, door)
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
 	defer cancel()
 	if err := errors.Join(err, node.Close(closing)); err != nil {
@@ -259,7 +331,7 @@ func open(cfg serving) (*parley.Node, error) {
 
 func (c *cli) cannotListen(listen string, err error) error {
 	as := ""
-	if name := c.from["listen"]; name != "" {
+	if name := c.source("listen"); name != "" {
 		as = ", as " + name + " says"
 	}
 	switch {
@@ -308,8 +380,11 @@ func (c *cli) firstScreen(addr string, cfg serving) {
 	c.printf("%s %s  durable human questions for agents\n\n", c.bold("parley"), thisVersion().Version)
 	c.printf("  address  %s\n", address)
 	c.printf("  journal  %s\n", clean(journal))
-	if cfg.token != "" {
+	if cfg.token != "" || len(cfg.tokens) > 0 {
 		c.printf("  token    wanted: set PARLEY_TOKEN for the commands below\n")
+	}
+	if len(c.files) > 0 {
+		c.printf("  config   %s\n", clean(c.short(strings.Join(c.files, ", "))))
 	}
 	at := *c
 	at.node = near(addr)

@@ -86,7 +86,7 @@ func (c *cli) report(ctx context.Context, err error) int {
 	}
 	t.text, t.remedy = c.named(t.text), c.local(t.remedy)
 	if strings.HasPrefix(t.remedy, "--") {
-		t.remedy = c.named(t.remedy)
+		t.remedy = c.spelled(t.remedy)
 	}
 	if t.line != "" {
 		t.remedy += ": " + t.line

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+
+	"connectrpc.com/connect"
+	"github.com/parleyrun/parley/messages"
+	"github.com/spf13/cobra"
+)
+
+const importPiece = 256 << 10 // bytes of a log that are sent at once
+
+func (c *cli) importCommand() *cobra.Command {
+	var as string
+	cmd := &cobra.Command{
+		Use:   "import (FILE | -) [flags]",
+		Short: "Take a session from its log",
+		Long: `Take a session from a log in the public format, as "parley export" writes it: with
+its questions that wait, which can be answered here from then on. It is taken
+whole or not at all. A session that exists is neither changed nor replaced.
+
+A log of an older generation can be read and exported, and takes no questions.`,
+		Example: `  parley import demo.jsonl
+  parley export demo --node http://old:7410 | parley import - --as demo-2`,
+		Args: args(1, 1, "one FILE, or - for stdin"),
+		RunE: func(cmd *cobra.Command, words []string) error {
+			if as != "" {
+				if err := checkIDs("--as", as); err != nil {
+					return err
+				}
+			}
+			return c.importFile(cmd.Context(), words[0], as)
+		},
+	}
+	cmd.Flags().StringVar(&as, "as", "", "`name` of the session (default: the one in the log)")
+	return cmd
+}
+
+func (c *cli) importFile(ctx context.Context, file, as string) error {
+	log := c.in
+	if file != "-" {
+		in, err := os.Open(file)
+		if err != nil {
+			return usage("name a file that `parley export` wrote", "cannot read the log: %v", err)
+		}
+		defer func() { _ = in.Close() }()
+		log = in
+	}
+	node, err := c.dial()
+	if err != nil {
+		return err
+	}
+	row, err := sendLog(ctx, node, as, log)
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return c.printJSON(sessionOf(row))
+	}
+	c.printf("imported session %s: %d events", oneLine(row.GetSession()), row.GetEvents())
+	if n := row.GetAnswerable(); n > 0 {
+		c.printf("; questions that can be answered: %d", n)
+	}
+	c.printf("\n")
+	return nil
+}
+
+// sendLog sends a log in pieces. One that cannot be read to its end is broken off, which the node takes for no log.
+func sendLog(ctx context.Context, node *client, session string, log io.Reader) (*messages.SessionRow, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream := node.ImportSession(ctx)
+	first := true
+	for piece := make([]byte, importPiece); ; {
+		n, readErr := io.ReadFull(log, piece)
+		ended := errors.Is(readErr, io.EOF) || errors.Is(readErr, io.ErrUnexpectedEOF)
+		if readErr != nil && !ended {
+			// The stream is broken off with its context. To close it would say that the log has ended.
+			return nil, usage("nothing was imported; give the command again", "cannot read the log: %v", readErr)
+		}
+		if n > 0 || first {
+			err := stream.Send(&messages.ImportSessionRequest{Session: session, Data: piece[:n]})
+			if err != nil && !errors.Is(err, io.EOF) { // at io.EOF the answer says why
+				return nil, node.explain(err)
+			}
+			if err != nil {
+				break
+			}
+		}
+		if session, first = "", false; ended {
+			break
+		}
+	}
+	res, err := stream.CloseAndReceive()
+	if err != nil {
+		return nil, node.explain(asConnect(err))
+	}
+	return res.Msg.GetSession(), nil
+}
+
+// asConnect gives an error of the connection the form that errors of calls have.
+func asConnect(err error) error {
+	var e *connect.Error
+	if errors.As(err, &e) {
+		return err
+	}
+	return connect.NewError(connect.CodeUnavailable, err)
+}

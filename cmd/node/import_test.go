@@ -1,0 +1,120 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A session with a question that waits moves to another node, byte for byte, and is answered there.
+func TestASessionMovesToAnotherNode(t *testing.T) {
+	t.Parallel()
+	from, to := serveNode(t), serveNode(t)
+	from.ask(t, "--timeout", "never")
+	file := filepath.Join(t.TempDir(), "demo.jsonl")
+	from.run(t, "log", "nobody").want(t, 25, "", from.run(t, "export", "nobody").err)
+	r := from.run(t, "export", "demo", "-o", file)
+	require.Zero(t, r.exit, r.err)
+	require.Regexp(t, `^exported session demo to .*/demo\.jsonl: \d+ events, \d+ bytes\n$`, r.out)
+	log, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, from.run(t, "log", "demo").out, string(log))
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm(), "answers are private")
+
+	r = to.run(t, "import", file)
+	require.Zero(t, r.exit, r.err)
+	require.Regexp(t, `^imported session demo: \d+ events; questions that can be answered: 1\n$`, r.out)
+	require.Equal(t, string(log), to.run(t, "export", "demo").out)
+	r = to.run(t, "import", file)
+	require.Equal(t, 34, r.exit)
+	require.Contains(t, r.err, `there is a session "demo" already (SESSION_EXISTS)`)
+	r = startWith(t, to.env, strings.NewReader(string(log)), "import", "-", "--as", "demo-2", "--json").end()
+	require.Zero(t, r.exit, r.err)
+	require.Equal(t, "demo-2", r.document(t, r.out)["session"])
+	require.Equal(t, strings.Replace(string(log), `"id":"demo"`, `"id":"demo-2"`, 1), to.run(t, "export", "demo-2").out)
+	r = startWith(t, to.env, strings.NewReader(string(log)[:len(log)-9]), "import", "-", "--as", "demo-3").end()
+	require.Equal(t, 35, r.exit, r.err)
+	require.Contains(t, r.err, "the last line has no line feed")
+	require.Equal(t, 25, to.run(t, "log", "demo-3").exit, "nothing is there")
+
+	r = to.run(t, "answer", "demo", "q-1", "--option", "Yes")
+	require.Zero(t, r.exit, r.err)
+	to.stop(syscall.SIGTERM)
+}
+
+// The Tab key against a real node.
+func TestTabAtARealNode(t *testing.T) {
+	t.Parallel()
+	n := serveNode(t)
+	n.ask(t, "--timeout", "never")
+	for line, want := range map[string]string{
+		"answer ": "demo\tShip it?\n:4\n", "answer demo ": "q-1\tShip it?\n:4\n", "answer demo q-1 --option ": "Yes\nNo\n:4\n",
+	} {
+		require.Equal(t, want, n.run(t, append([]string{"__complete"}, strings.Split(line, " ")...)...).out, line)
+	}
+}
+
+// A log that cannot be read to its end is broken off: the node must not take what came for all of it.
+func TestALogThatCannotBeReadIsNotImported(t *testing.T) {
+	t.Parallel()
+	n := serveNode(t)
+	n.ask(t, "--timeout", "never")
+	log := n.run(t, "export", "demo").out
+	header, _, _ := strings.Cut(log, "\n")
+	c := newCLI()
+	c.node, c.token = "http://"+n.addr, ""
+	node, err := c.dial()
+	require.NoError(t, err)
+	whole := strings.Replace(header, `"id":"demo"`, `"id":"cut"`, 1) + "\n"
+	_, err = sendLog(t.Context(), node, "", io.MultiReader(strings.NewReader(whole), iotest.ErrReader(errors.New("a bad sector"))))
+	require.ErrorContains(t, err, "a bad sector")
+	require.Equal(t, 25, n.run(t, "log", "cut").exit)
+	require.Equal(t, 2, n.run(t, "import", filepath.Join(t.TempDir(), "none")).exit)
+	require.Equal(t, 2, n.run(t, "import", "-", "--as", " ").exit)
+}
+
+// A file is there whole or not at all, and one that is there is kept.
+func TestAFileIsWrittenWholeOrNotAtAll(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f")
+	text := func(text string) func(io.Writer) error {
+		return func(w io.Writer) error { _, err := io.WriteString(w, text); return err }
+	}
+	broken := func(w io.Writer) error { return errors.Join(text("half")(w), errors.New("it broke")) }
+	content := func() string { b, _ := os.ReadFile(path); return string(b) }
+	require.ErrorContains(t, writeWhole(path, false, broken), "it broke")
+	require.NoFileExists(t, path)
+	require.NoError(t, writeWhole(path, false, text("one")))
+	require.ErrorContains(t, writeWhole(path, false, text("two")), "exists")
+	require.ErrorContains(t, writeWhole(path, true, broken), "it broke")
+	require.Equal(t, "one", content())
+	require.NoError(t, writeWhole(path, true, text("three")))
+	require.Equal(t, "three", content())
+	require.ErrorIs(t, placeNew(path, path), os.ErrExist)
+	require.Error(t, writeWhole(filepath.Join(dir, "none", "f"), false, text("x")))
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, left, 1, "nothing is left beside it")
+}
+
+func TestExportKeepsAFileThatExists(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "f")
+	require.NoError(t, os.WriteFile(path, []byte("mine"), 0o600))
+	r := runCLI(t, "http://127.0.0.1:1", "", "export", "demo", "-o", path)
+	r.want(t, 2, "", "error: "+path+" exists\nnext:  give --force to replace it\n")
+	var doc map[string]any
+	r = runCLI(t, "http://127.0.0.1:1", "", "export", "demo", "-o", path, "--json")
+	require.NoError(t, json.Unmarshal([]byte(r.err), &doc))
+}
