@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { ParleyError, skipped, type Waiting } from "@parley/client";
+import { Parley, ParleyError, skipped, type Waiting } from "@parley/client";
 
 import { Node, shipIt, signalled } from "./node.js";
 
@@ -149,6 +149,7 @@ test("errors name what is wrong and what to do", async (t) => {
   await assert.rejects(agent.ask({ questions: [shipIt, shipIt] }), { code: "INVALID_ARGS", text: /"ship"/ });
   await assert.rejects(agent.ask({ questions: [{ id: "q", question: 5 as unknown as string }] }), { code: "BAD_REQUEST" });
   await assert.rejects(agent.ask({ arguments: '{"questions":[{"id":1}]}' }), { code: "INVALID_ARGS", text: /questions\[0\]\.id/ });
+  await assert.rejects(agent.ask({ questions: [{ id: "q", question: "half \ud800 a pair" }], timeoutSeconds: 1 }), { code: "BAD_REQUEST" });
   await assert.rejects(agent.ask({ attempt: "never-asked" }), (e) => e instanceof ParleyError && !e.temporary && e.remedy !== "");
   await assert.rejects(parley.attach("", "agent"), { code: "BAD_REQUEST" });
 
@@ -160,7 +161,6 @@ test("errors name what is wrong and what to do", async (t) => {
 });
 
 test("what is no node's address is said at once, and no node within bounds", async () => {
-  const { Parley } = await import("@parley/client");
   for (const url of ["", "127.0.0.1:7410", "ftp://host"]) assert.throws(() => new Parley({ url }), { code: "BAD_REQUEST" }, url);
   assert.throws(() => new Parley({ url: "http://127.0.0.1:1", token: "secret\n" }), { code: "BAD_REQUEST", message: /newline/ });
 });
@@ -181,4 +181,31 @@ test("a node with a token refuses who has none, or another", async (t) => {
   await assert.rejects(node.client({ token: `${token}x` }).attach("demo", "agent"), { code: "UNAUTHENTICATED" });
   await assert.rejects(node.client().watch().next(), { code: "UNAUTHENTICATED" }, "a watch does not try again");
   assert.equal((await node.client({ token }).attach("demo", "agent")).session, "demo");
+});
+
+test("each side needs the token of its role", async (t) => {
+  const [agentToken, answererToken, viewerToken] = ["a-long-token-of-the-agent", "a-long-token-of-a-person", "a-long-token-of-a-viewer"];
+  const node = await Node.start(t, { env: { PARLEY_AGENT_TOKEN: agentToken, PARLEY_ANSWERER_TOKEN: answererToken, PARLEY_VIEWER_TOKEN: viewerToken } });
+  const [asker, person, viewer] = [agentToken, answererToken, viewerToken].map((token) => node.client({ token })) as [Parley, Parley, Parley];
+  await assert.rejects(node.client().attach("demo", "agent"), { code: "UNAUTHENTICATED" });
+  await assert.rejects(person.attach("demo", "agent"), (e) => {
+    assert.ok(e instanceof ParleyError);
+    assert.equal(e.code, "FORBIDDEN_ROLE");
+    assert.match(e.text, /agent/, "it names who may");
+    return !e.temporary && e.remedy !== "";
+  });
+  const agent = await asker.attach("demo", "agent");
+  const answer = { session: "demo", callId: "c1", answers: [{ id: "ship", selected: ["Yes"] }] };
+  const outcome = await agent.ask({
+    questions: [shipIt],
+    callId: "c1",
+    onWaiting: async () => {
+      await assert.rejects(asker.submit(answer), { code: "FORBIDDEN_ROLE" }, "only a person's act makes an answer (promise 3)");
+      await assert.rejects(viewer.submit(answer), { code: "FORBIDDEN_ROLE" });
+      await assert.rejects(viewer.claim("demo", "c1"), { code: "FORBIDDEN_ROLE" });
+      assert.equal((await viewer.question("demo", "c1")).state, "open");
+      await person.submit(answer);
+    },
+  });
+  assert.equal(outcome.outcome, "answered");
 });
