@@ -25,6 +25,9 @@ const (
 	ImportLineBytesMax = 8 << 20
 	// ImportAsksMax is how many question calls a log may hold.
 	ImportAsksMax = 10_000
+	// ImportWaitingMax is how many of them may still wait for an answer: each makes
+	// every event of the session dearer.
+	ImportWaitingMax = 2048
 	// importsMax is how many imports may be under way; each holds a log in memory.
 	importsMax = 4
 )
@@ -203,6 +206,9 @@ func count[T any](all iter.Seq[T]) (n int) {
 func importIndex(version int, rows []sessionlog.Row) ([]sessionlog.RowChange, error) {
 	if version != sessionlog.V3 {
 		return nil, nil
+	}
+	if len(rows) > ImportWaitingMax {
+		return nil, messages.Refuse(messages.TooLarge, "%d questions of the log wait for an answer, the limit of an import is %d", len(rows), ImportWaitingMax)
 	}
 	var out []sessionlog.RowChange
 	for _, row := range rows {

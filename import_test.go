@@ -71,7 +71,10 @@ func nothing(t *testing.T, j journal.Journal) {
 func filledIn(t *testing.T, text string) (whole, packed string) {
 	t.Helper()
 	var out, as strings.Builder
-	both := io.MultiWriter(&out, &as)
+	both := func(format string, args ...any) {
+		fmt.Fprintf(&out, format, args...)
+		fmt.Fprintf(&as, format, args...)
+	}
 	seq, rows := 0, 0
 	for i, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
 		var record struct {
@@ -83,9 +86,9 @@ func filledIn(t *testing.T, text string) (whole, packed string) {
 		open := strings.TrimSuffix(line, "}")
 		switch {
 		case i == 0 && record.Depth == nil:
-			fmt.Fprintf(both, "%s,\"delegationDepth\":0}\n", open)
+			both("%s,\"delegationDepth\":0}\n", open)
 		case i == 0:
-			fmt.Fprintf(both, "%s\n", line)
+			both("%s\n", line)
 		case strings.HasSuffix(record.Type, "-chunks"):
 			var members struct{ Texts, Args []json.RawMessage }
 			require.NoError(t, json.Unmarshal(record.Data, &members))
@@ -96,7 +99,7 @@ func filledIn(t *testing.T, text string) (whole, packed string) {
 			}
 			rows++
 		default:
-			fmt.Fprintf(both, "%s,\"seq\":%d,\"time\":0}\n", open, seq)
+			both("%s,\"seq\":%d,\"time\":0}\n", open, seq)
 			seq++
 		}
 	}
@@ -354,7 +357,20 @@ func TestImportKeepsItsLimits(t *testing.T) {
 	}
 	full += sized(3, parley.ImportBytesMax-len(full))
 	node, j := memoryNode(t)
+	var waits strings.Builder
+	waits.WriteString(header + `{"type":"request/header","seq":0,"time":1,"data":{"header":{"tools":[{"name":"ask_user_question","parameters":{"properties":{"timeout":{}}}}]}}}` + "\n")
+	for i := range parley.ImportWaitingMax + 1 {
+		fmt.Fprintf(&waits, `{"type":"tool/call","seq":%d,"time":1,"data":{"callId":"c%d","name":"ask_user_question","arguments":"{\"questions\":[{\"id\":\"a\",\"question\":\"Q\"}]}"}}`+"\n", 2*i+1, i)
+		fmt.Fprintf(&waits, `{"type":"parley/wait","seq":%d,"time":1,"data":{"callId":"c%d","attempt":"a","deadlineMs":"never"},"ignorable":true}`+"\n", 2*i+2, i)
+	}
+	var asks strings.Builder
+	asks.WriteString(header)
+	for i := range parley.ImportAsksMax + 1 {
+		fmt.Fprintf(&asks, `{"type":"tool/call","seq":%d,"time":1,"data":{"callId":"c","name":"ask_user_question","arguments":""}}`+"\n", i)
+	}
 	for text, log := range map[string]string{
+		"2049 questions of the log wait for an answer":              waits.String(),
+		"the log holds 10001 question calls":                        asks.String(),
 		"the log has more than 32505856 bytes":                      full + "x",
 		"line 2 of the log has 8388609 bytes, the limit is 8388608": header + sized(0, parley.ImportLineBytesMax+1),
 		"more than 32505856 bytes, which":                           header + strings.Repeat("\n", parley.ImportBytesMax),

@@ -75,8 +75,8 @@ func TestSettingsComeFromTheFirstThatHasThem(t *testing.T) {
 		require.Equal(t, w, got, name)
 	}
 	user := filepath.Join(env["XDG_CONFIG_HOME"], "parley", "config.toml")
-	print := []string{"serve", "--print-config", "--json"}
-	r := runAt(t, env, print...)
+	printing := []string{"serve", "--print-config", "--json"}
+	r := runAt(t, env, printing...)
 	check(r, "claim-grace", want{"3s", "file", "./parley.toml:5"})
 	check(r, "mode", want{"legacy", "file", "./parley.toml:3"})
 	check(r, "allow-origin", want{"https://a.example,https://b.example", "file", "./parley.toml:4"})
@@ -89,14 +89,14 @@ func TestSettingsComeFromTheFirstThatHasThem(t *testing.T) {
 	require.NoFileExists(t, env["XDG_DATA_HOME"], "it starts nothing")
 
 	env["PARLEY_CLAIM_GRACE"] = "2s"
-	check(runAt(t, env, print...), "claim-grace", want{"2s", "environment", "PARLEY_CLAIM_GRACE"})
-	check(runAt(t, env, append(print, "--claim-grace", "1s")...), "claim-grace", want{"1s", "flag", ""})
+	check(runAt(t, env, printing...), "claim-grace", want{"2s", "environment", "PARLEY_CLAIM_GRACE"})
+	check(runAt(t, env, append(printing, "--claim-grace", "1s")...), "claim-grace", want{"1s", "flag", ""})
 	check(runAt(t, env, "--print-config", "--json"), "claim-grace", want{"2s", "environment", "PARLEY_CLAIM_GRACE"})
 
 	require.NoError(t, os.WriteFile("other.toml", []byte("listen = \"127.0.0.1:1\"\n"), 0o600))
 	for _, named := range []ran{
-		runAt(t, env, append(print, "--config", "other.toml")...),
-		runAt(t, map[string]string{"PARLEY_CONFIG": "other.toml", "XDG_DATA_HOME": "/d", "XDG_CONFIG_HOME": env["XDG_CONFIG_HOME"]}, print...),
+		runAt(t, env, append(printing, "--config", "other.toml")...),
+		runAt(t, map[string]string{"PARLEY_CONFIG": "other.toml", "XDG_DATA_HOME": "/d", "XDG_CONFIG_HOME": env["XDG_CONFIG_HOME"]}, printing...),
 	} {
 		check(named, "listen", want{"127.0.0.1:1", "file", "other.toml:1"})
 		check(named, "mode", want{"timed", "default", ""})
@@ -177,7 +177,7 @@ func TestATokenIsNotSentWhereOnlyAProjectFileSays(t *testing.T) {
 func TestATokenInAnOpenFileIsWarnedOf(t *testing.T) {
 	env := place(t, "mode = \"timed\"\ntoken = \"a token of some length\"\n", "")
 	require.Empty(t, runAt(t, env, "serve", "--print-config").err)
-	require.NoError(t, os.Chmod(projectFile, 0o644)) //nolint:gosec // that is the mistake
+	require.NoError(t, os.Chmod(projectFile, 0o644))
 	require.Equal(t, "warning: ./parley.toml:2 holds a token, and others can read the file; `chmod 600 ./parley.toml` ends that\n",
 		runAt(t, env, "serve", "--print-config").err)
 	require.Empty(t, runAt(t, env, "serve", "--print-config", "--json").err, "there stderr is for one object")
