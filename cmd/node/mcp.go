@@ -74,12 +74,17 @@ func (c *cli) pipeOptions(p pipe) (parley.MCPOptions, error) {
 		}
 	}
 	var err error
-	out.WaitMax, err = parseWaitMax("--wait-max", p.waitMax)
+	if out.WaitMax, err = parseWaitMax("--wait-max", p.waitMax); out.WaitMax == 0 && err == nil {
+		out.WaitMax, err = parseWaitMax("--mcp-wait-max", p.mcpWaitMax)
+	}
 	return out, err
 }
 
 // mcp serves a client. Nothing but the protocol may go to stdout.
 func (c *cli) mcp(cmd *cobra.Command, p pipe) error {
+	if p.printConfig {
+		return c.printConfig(cmd.Flags(), p.settings)
+	}
 	opts, err := c.pipeOptions(p)
 	if err != nil {
 		return err

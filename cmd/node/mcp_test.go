@@ -94,7 +94,7 @@ func TestMCPVerbIsANodeOfItsOwn(t *testing.T) {
 	require.NoError(t, session.Close())
 	require.Zero(t, <-exit)
 	require.Contains(t, errs.String(), "a node of its own at http://"+address)
-	_, err := http.Get("http://" + address + "/healthz")
+	_, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
 	require.Error(t, err, "it ended with its client")
 }
 
@@ -114,7 +114,7 @@ func TestMCPVerbUsesTheNode(t *testing.T) {
 		}
 		return err == nil
 	}, 10*time.Second, 5*time.Millisecond)
-	session, errs, exit := mcpLine(t, map[string]string{"PARLEY_NODE": "http://" + address}, "--session", "review", "--wait-max", "1s")
+	session, errs, exit := mcpLine(t, map[string]string{"PARLEY_NODE": "http://" + address}, "--session", "review", "--mcp-wait-max", "1s")
 	res := <-askLine(t, session, "Ship it?")
 	require.NotNil(t, res)
 	require.Contains(t, res.Content[0].(*mcp.TextContent).Text, `"pending":true`)
