@@ -5,7 +5,7 @@ import "testing"
 // L-002: a header under another name keeps its order and the fields that mean nothing to us.
 func TestANamedHeaderKeepsItsOtherFields(t *testing.T) {
 	for line, want := range map[string]string{
-		`{"type":"session","version":0,"id":"a","createdAt":1,"x":{"id":"a"},"delegationDepth":0}`:                    `{"type":"session","version":0,"id":"b\"","createdAt":1,"x":{"id":"a"},"delegationDepth":0}`,
+		`{"type":"session","version":0,"id":"a","createdAt":1,"x":{"id":"a"},"delegationDepth":0}`:                   `{"type":"session","version":0,"id":"b\"","createdAt":1,"x":{"id":"a"},"delegationDepth":0}`,
 		`{ "delegationDepth" : 0, "id":"a", "type":"session","version":3,"createdAt":1,"isSeeded":false,"cwd":"é" }`: `{"delegationDepth":0,"id":"b\"","type":"session","version":3,"createdAt":1,"isSeeded":false,"cwd":"é"}`,
 	} {
 		h, err := DecodeHeader([]byte(line))
