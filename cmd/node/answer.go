@@ -88,12 +88,12 @@ func (c *cli) runAnswer(ctx context.Context, a answering, words []string) error 
 	if err != nil {
 		return err
 	}
-	rows, err := c.candidates(ctx, node, words)
+	rows, cursor, err := c.candidates(ctx, node, words)
 	if err != nil {
 		return err
 	}
 	if screen := c.console(); screen != nil && !fromStdin && a.blank() {
-		return c.sit(ctx, node, screen, req, rows)
+		return c.sit(ctx, node, screen, req, rows, cursor)
 	}
 	row, err := c.only(rows)
 	if err != nil {
@@ -186,24 +186,25 @@ func (c *cli) user() string {
 // blank reports whether the command line holds no answer.
 func (a answering) blank() bool { return len(a.options)+len(a.texts)+len(a.sets) == 0 && !a.skip }
 
-// candidates are the questions that may be meant: the one that was named, or all that can be answered.
-func (c *cli) candidates(ctx context.Context, node *client, words []string) ([]*messages.QuestionRow, error) {
+// candidates are the questions that may be meant: the one that was named, or all that can be answered, with
+// the place in the journal at which that is true.
+func (c *cli) candidates(ctx context.Context, node *client, words []string) ([]*messages.QuestionRow, int64, error) {
 	if len(words) == 2 {
 		res, err := repeat(ctx, node, node.GetQuestion, &messages.GetQuestionRequest{Session: words[0], CallId: words[1]})
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
-		return []*messages.QuestionRow{res.GetQuestion()}, nil
+		return []*messages.QuestionRow{res.GetQuestion()}, 0, nil
 	}
-	rows, _, err := questionRows(ctx, node, "", false)
+	rows, cursor, err := questionRows(ctx, node, "", false)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	rows = slices.DeleteFunc(rows, func(row *messages.QuestionRow) bool { return !answerable(row) })
 	if len(rows) == 0 {
-		return nil, refuse(messages.NotFound, "`parley questions --watch` shows the next one", "no question is open")
+		return nil, 0, refuse(messages.NotFound, "`parley questions --watch` shows the next one", "no question is open")
 	}
-	return rows, nil
+	return rows, cursor, nil
 }
 
 // only is the one question that can be meant: guessing would answer the wrong one.

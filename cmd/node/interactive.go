@@ -60,7 +60,8 @@ type sitting struct {
 }
 
 // sit lets a person answer at the terminal. Without a call the only answerable question is taken, or one is picked.
-func (c *cli) sit(ctx context.Context, node *client, screen *console, req *messages.SubmitRequest, rows []*messages.QuestionRow) error {
+// What happens after cursor is followed; 0: the rows are no list, and what has become of the question is asked.
+func (c *cli) sit(ctx context.Context, node *client, screen *console, req *messages.SubmitRequest, rows []*messages.QuestionRow, cursor int64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s := &sitting{
@@ -91,7 +92,7 @@ func (c *cli) sit(ctx context.Context, node *client, screen *console, req *messa
 	} else {
 		s.fence()
 	}
-	go s.watch(ctx, session)
+	go s.watch(ctx, session, cursor)
 	s.loop(ctx)
 	restore() // before the node is spoken to, which may take its time
 	s.letGo()
@@ -480,8 +481,8 @@ func (s *sitting) readKeys(ctx context.Context) {
 }
 
 // watch follows the questions for as long as the sitting lasts.
-func (s *sitting) watch(ctx context.Context, session string) {
-	req := &messages.WatchQuestionsRequest{Session: session, Client: s.name}
+func (s *sitting) watch(ctx context.Context, session string, cursor int64) {
+	req := &messages.WatchQuestionsRequest{Session: session, Client: s.name, Cursor: cursor}
 	for lost := 0; ; lost++ {
 		err := s.node.follow(ctx, req, func(msg *messages.WatchQuestionsResponse) error {
 			if msg.GetQuestion() != nil {
