@@ -39,7 +39,7 @@ func (v *Views) Watch(ctx context.Context, req *messages.WatchQuestionsRequest, 
 			return err
 		}
 	}
-	if err := w.catchUp(ctx); err != nil {
+	if err := w.catchUp(ctx, true); err != nil {
 		return err
 	}
 	live := &messages.WatchQuestionsResponse{Cursor: int64(w.at), Live: true, HeartbeatMs: v.heartbeat.Milliseconds()}
@@ -128,8 +128,9 @@ func (w *watch) shown(c journal.Change) bool {
 	return c.At <= w.listed[min(i, n-1)].at
 }
 
-// catchUp sends every change after the position.
-func (w *watch) catchUp(ctx context.Context) error {
+// catchUp sends every change after the position. A page that others have read
+// may end before what is recorded by now; to the end means that nothing is left.
+func (w *watch) catchUp(ctx context.Context, toTheEnd bool) error {
 	for {
 		changes, next, err := w.views.feed.after(ctx, w.at)
 		if err != nil {
@@ -161,7 +162,7 @@ func (w *watch) catchUp(ctx context.Context) error {
 			}
 		}
 		w.at = max(w.at, next)
-		if len(changes) >= changesPage { // a batch has at least one change, so with fewer this was all
+		if len(changes) >= changesPage || toTheEnd && len(changes) > 0 { // a batch has at least one change, so with fewer the page ended here
 			continue
 		}
 		if !w.start() {
@@ -185,7 +186,7 @@ func (w *watch) follow(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-moved:
-			if err := w.catchUp(ctx); err != nil {
+			if err := w.catchUp(ctx, false); err != nil {
 				return err
 			}
 		case <-beat.C:

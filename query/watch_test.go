@@ -103,6 +103,29 @@ func TestAListAndItsWatchFitTogether(t *testing.T) {
 	assert.Equal(t, []string{"a settled", "b open"}, got)
 }
 
+// A page of changes that another watch has read may end before what is recorded
+// by now. Live is said once nothing is left.
+func TestLiveComesAfterWhatIsRecorded(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t)
+	s := newScript(t, j, "s").header().commit()
+	cursor, err := j.Last(t.Context())
+	require.NoError(t, err)
+	v := query.New(j, query.Options{})
+	req := &messages.WatchQuestionsRequest{Cursor: int64(cursor)}
+	until := func() (got []string) {
+		watch(t, v, req, func(r *messages.WatchQuestionsResponse) bool {
+			got = append(got, r.GetQuestion().GetCallId())
+			return !r.GetLive()
+		})
+		return got
+	}
+	s.call("a", "Go?", 0).commit()
+	assert.Equal(t, []string{"a", ""}, until())
+	s.call("b", "Go?", 0).commit()
+	assert.Equal(t, []string{"a", "b", ""}, until())
+}
+
 // Other sessions' changes move the cursor and are not shown.
 func TestAWatchOfOneSession(t *testing.T) {
 	t.Parallel()
