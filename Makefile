@@ -52,7 +52,7 @@ e2e: ready ## MCP clients of npm and Go against the built binary, with their rea
 
 faults: ready ## N conversations (200) through a network that cuts, stalls, repeats: make faults N=1 SEED=4711
 	@NEEDED=1 tools/npm-ready e2e/mcp
-	@GO="$(GO)" PARLEY_FAULTS_SEED=$(SEED) tools/suite TestFaults ./e2e PARLEY_FAULTS_N=$(N)
+	@GO="$(GO)" PARLEY_FAULTS_SEED=$(SEED) tools/suite TestFaults ./e2e PARLEY_FAULTS_N=$(N) -v
 
 fmt: ## gofmt and buf format
 	gofmt -w $$(git ls-files -co --exclude-standard '*.go' | grep -v -e '\.pb\.go$$' -e '\.connect\.go$$')

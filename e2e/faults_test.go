@@ -62,6 +62,7 @@ func TestFaults(t *testing.T) {
 	}
 	close(seeds)
 	working.Wait()
+	require.True(t, t.Failed() || n < faultRuns || sum.tests(), "too little happened: %s", &sum)
 	t.Logf("%d conversations from seed %d on: %s", n, first, &sum)
 }
 
@@ -80,6 +81,16 @@ func numberFrom(t *testing.T, name string, otherwise int) int {
 // tally counts what happened over all conversations, so that a suite that tests nothing is seen.
 type tally struct {
 	requests, faults, kills, lost, results, replies, again atomic.Int64
+}
+
+// tests reports whether everything happened that the suite is there for.
+func (s *tally) tests() bool {
+	for _, n := range []*atomic.Int64{&s.faults, &s.kills, &s.lost, &s.results, &s.replies, &s.again} {
+		if n.Load() == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 func (s *tally) String() string {

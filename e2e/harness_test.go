@@ -249,11 +249,11 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// find returns the row of the question with this text once it is there in one of these states (none: any).
+// find returns the row of the question with this text once it can be answered, in one of these states (none: any).
 func (p *person) find(ctx context.Context, session, text string, states ...string) (*messages.QuestionRow, error) {
 	for {
 		list, err := retry(ctx, func(ctx context.Context) (*connect.Response[messages.ListQuestionsResponse], error) {
-			return p.questions.ListQuestions(ctx, connect.NewRequest(&messages.ListQuestionsRequest{Session: session, Settled: session != ""}))
+			return p.questions.ListQuestions(ctx, connect.NewRequest(&messages.ListQuestionsRequest{Session: session}))
 		})
 		if err != nil && connect.CodeOf(err) != connect.CodeNotFound { // the session comes with its first question
 			return nil, fmt.Errorf("looking for %q in %s: %w", text, session, err)
