@@ -39,10 +39,13 @@ type MCPOptions struct {
 	PublicURL string
 }
 
-// ServeMCP serves one MCP client over a pipe until it closes its end or ctx
-// ends. Open calls are then continued questions. Nothing but the protocol is
+// ServeMCP serves one MCP client over a pipe until it closes its end, ctx ends
+// or the node closes. Open calls are then continued questions. Nothing but the protocol is
 // written to out. The node stays open, and may serve others meanwhile.
 func (n *Node) ServeMCP(ctx context.Context, in io.Reader, out io.Writer, opts MCPOptions) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(n.closed, cancel)()
 	return servePipe(ctx, mcpPort{n}, mcpSettings{mode: n.cfg.Mode, wait: n.cfg.DefaultTimeout, log: n.cfg.Logger}, in, out, opts)
 }
 

@@ -245,7 +245,7 @@ func refuse(w http.ResponseWriter, ids []string, e *messages.Error, status int) 
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(map[string]any{"jsonrpc": "2.0", "id": id, "error": map[string]any{ // the client has gone; nobody else to tell
-		"code": code, "message": e.Text + "; " + entry.Remedy,
+		"code": code, "message": e.Text + ". " + entry.Remedy,
 		"data": map[string]any{"code": e.Code, "text": e.Text, "remedy": entry.Remedy},
 	}})
 }
