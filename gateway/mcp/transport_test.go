@@ -368,6 +368,45 @@ func TestAnotherServersConnectionIsNotWatched(t *testing.T) {
 	s.close()
 }
 
+// Many calls share a connection of HTTP/2, so that nothing of it tells of one:
+// a response whose stream ended well has arrived.
+func TestHTTP2ConfirmsByItsStreams(t *testing.T) {
+	r := newRig(t)
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	server := httptest.NewUnstartedServer(r.transports)
+	server.Config.ConnContext, server.Config.ConnState, server.Config.Protocols = r.connected, r.changed, protocols
+	server.Start()
+	defer server.Close()
+	transport := &http.Transport{Protocols: protocols}
+	defer transport.CloseIdleConnections()
+	ask := func(ctx context.Context) <-chan error {
+		done := make(chan error, 1)
+		go func() {
+			res, err := transport.RoundTrip(r.request(ctx, http.MethodPost, server.URL+Path, "", newRevision, neu()))
+			if err == nil {
+				_, err = io.Copy(io.Discard, res.Body)
+				_ = res.Body.Close()
+			}
+			done <- err
+		}()
+		return done
+	}
+	done := ask(t.Context())
+	h := r.next()
+	h.answer <- "yes"
+	require.NoError(t, <-done)
+	h.hasArrived(t)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	done = ask(ctx)
+	h = r.next()
+	cancel()
+	require.Error(t, <-done)
+	require.Error(t, h.goneBy(t))
+	h.hasNotArrived(t)
+}
+
 // The newest revision has no way back: a closed request is gone at once.
 func TestAClosedRequestOfTheNewestRevisionIsGone(t *testing.T) {
 	r := newRig(t)
