@@ -181,12 +181,7 @@ func (c *cli) prepare(cmd *cobra.Command) error {
 	if err := firstError(checkEmpty(cmd.Flags()), c.fromEnvironment(cmd.Flags())); err != nil || !takesFiles(cmd) {
 		return err
 	}
-	err := c.fromFiles(cmd)
-	if err != nil && cmd.Name() == "hook" { // whatever is wrong here, the coding agent goes on
-		c.notef("%s\n", oneLine(asTrouble(err).text))
-		return nil
-	}
-	return err
+	return c.fromFiles(cmd)
 }
 
 // takesFiles: a broken file must not keep anybody from the help, nor a shell from starting.

@@ -219,3 +219,14 @@ func FuzzParseConfig(f *testing.F) {
 		}
 	})
 }
+
+// A hook reads the files too. Of a bad one an agent tells its user, and goes on: that is status 1, where 2 would block.
+func TestAHookReadsTheFilesAndBlocksNobody(t *testing.T) {
+	r := runAt(t, place(t, "nod = 1\n", ""), "hook", "claude-code")
+	require.Equal(t, 1, r.exit)
+	require.Equal(t, "{}\n", r.out)
+	require.Contains(t, r.err, "there is no key \"nod\"")
+	r = runAt(t, place(t, "node = \"http://127.0.0.1:1\"\n", ""), "hook", "claude-code", "--session", "s")
+	require.Equal(t, "{}\n", r.out)
+	require.Contains(t, r.err, "http://127.0.0.1:1")
+}

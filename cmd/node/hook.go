@@ -60,7 +60,7 @@ session, unless it is named.`,
 			}()))
 		},
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			return softly(c, firstError(checkEmpty(cmd.Flags()), c.fromEnvironment(cmd.Flags())))
+			return softly(c, c.prepare(cmd))
 		},
 		RunE: func(cmd *cobra.Command, words []string) error {
 			in.agent = words[0]
