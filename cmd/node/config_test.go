@@ -226,7 +226,4 @@ func TestAHookReadsTheFilesAndBlocksNobody(t *testing.T) {
 	require.Equal(t, 1, r.exit)
 	require.Equal(t, "{}\n", r.out)
 	require.Contains(t, r.err, "there is no key \"nod\"")
-	r = runAt(t, place(t, "node = \"http://127.0.0.1:1\"\n", ""), "hook", "claude-code", "--session", "s")
-	require.Equal(t, "{}\n", r.out)
-	require.Contains(t, r.err, "http://127.0.0.1:1")
 }
