@@ -209,16 +209,6 @@ func (d *deliveries) owed(call string) receipt {
 	return receipt{call: call}
 }
 
-// of finds what is unacknowledged of a call.
-func (d *deliveries) of(call string) (delivery, bool) {
-	for _, i := range d.open() {
-		if i.call == call {
-			return i, true
-		}
-	}
-	return delivery{}, false
-}
-
 // lost reports whether a call's pending result may have been lost.
 func (d *deliveries) lost(call string) bool {
 	return d != nil && slices.ContainsFunc(d.pending, func(p receipt) bool { return p.call == call })
