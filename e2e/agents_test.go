@@ -105,6 +105,7 @@ type goAgent struct {
 	session *sdk.ClientSession
 	watch   *sync.Map // progress token → func(string)
 	tokens  atomic.Int64
+	hangUp  func() // of a pipe
 }
 
 func dialGo(ctx context.Context, d dialing) (agent, error) {
@@ -124,7 +125,19 @@ func dialGo(ctx context.Context, d dialing) (agent, error) {
 	if d.url == "" {
 		cmd := exec.Command(d.command[0], d.command[1:]...)
 		cmd.Env = d.env
-		transport = &sdk.CommandTransport{Command: cmd}
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			return nil, err
+		}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			return nil, err
+		}
+		if err := cmd.Start(); err != nil {
+			return nil, err
+		}
+		transport = &sdk.IOTransport{Reader: out, Writer: in}
+		a.hangUp = sync.OnceFunc(func() { _ = in.Close(); _ = cmd.Wait() }) // its own Close would wait for the calls under way
 	}
 	var err error
 	a.session, err = client.Connect(ctx, transport, nil)
@@ -167,7 +180,12 @@ func (a *goAgent) tools(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-func (a *goAgent) close() { _ = a.session.Close() }
+func (a *goAgent) close() {
+	if a.hangUp != nil {
+		a.hangUp()
+	}
+	_ = a.session.Close()
+}
 
 // readReply reads a CallToolResult.
 func readReply(raw []byte) (reply, error) {
@@ -397,7 +415,7 @@ func (a *nodeAgent) tools(ctx context.Context) ([]string, error) {
 }
 
 func (a *nodeAgent) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second) //nolint:usetesting // after the test
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	_, _ = a.driver.do(ctx, "close", map[string]any{"name": a.name}, nil)
 }

@@ -180,6 +180,16 @@ func (c *talk) over() {
 	c.settle()
 }
 
+// overRepeats is over for a call that was repeated: the answer that was the result of the repeat may be listed once
+// more, under its one id.
+func (c *talk) overRepeats() {
+	c.t.Helper()
+	got, err := c.collect(true)
+	require.NoError(c.t, err)
+	require.LessOrEqual(c.t, len(got.Replies), 1)
+	c.over()
+}
+
 func (c *talk) settle() {
 	c.t.Helper()
 	events, err := c.person.log(within(c.t, patience), c.session)
