@@ -24,7 +24,7 @@ func (s sessionService) ImportSession(ctx context.Context, stream *connect.Clien
 	ctx, release := s.bound(ctx)
 	defer release()
 	log := &pieces{stream: stream}
-	if err := log.next(); err != nil && !errors.Is(err, io.EOF) {
+	if err := log.next(); err != nil {
 		return nil, s.say(ctx, err)
 	}
 	name := log.session
@@ -45,6 +45,7 @@ type pieces struct {
 	session string // what the first piece names
 	count   int
 	left    []byte
+	whole   bool // the last piece has come
 }
 
 // Read gives what is left of a piece, or waits for the next.
@@ -65,7 +66,10 @@ func (p *pieces) next() error {
 		return p.ended()
 	}
 	p.count++
-	switch msg := p.stream.Msg(); {
+	msg := p.stream.Msg()
+	switch {
+	case p.whole:
+		return messages.Refuse(messages.BadRequest, "piece %d comes after the one that was said to be the last", p.count)
 	case p.count == 1:
 		p.session, p.left = msg.GetSession(), msg.GetData()
 	case msg.GetSession() != "":
@@ -73,6 +77,7 @@ func (p *pieces) next() error {
 	default:
 		p.left = msg.GetData()
 	}
+	p.whole = msg.GetLast()
 	return nil
 }
 
@@ -81,8 +86,10 @@ func (p *pieces) ended() error {
 	err := p.stream.Err()
 	var coded *messages.Error
 	switch {
-	case err == nil:
+	case err == nil && p.whole:
 		return io.EOF
+	case err == nil: // closing a stream looks alike, whether the client had said all or had given up
+		return messages.Refuse(messages.BadRequest, "the log broke off behind piece %d, which does not say that it is the last; nothing of it was kept", p.count)
 	case errors.As(err, &coded):
 		return coded
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):

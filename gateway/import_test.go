@@ -75,7 +75,7 @@ func send(t *testing.T, c messagesconnect.SessionServiceClient, session string, 
 	t.Helper()
 	stream := c.ImportSession(t.Context())
 	for i, piece := range pieces {
-		msg := &messages.ImportSessionRequest{Data: []byte(piece)}
+		msg := &messages.ImportSessionRequest{Data: []byte(piece), Last: i == len(pieces)-1}
 		if i == 0 {
 			msg.Session = session
 		}
@@ -111,7 +111,7 @@ func TestALogIsTakenInPieces(t *testing.T) {
 		require.Equal(t, "s", got.session)
 		require.True(t, got.log == "header\n"+strings.Repeat(piece, 5), name)
 		require.Equal(t, int64(len(got.log)), row.GetEvents())
-		_, err = send(t, c, "") // an empty log is the node's to judge
+		_, err = send(t, c, "", "") // an empty log is the node's to judge
 		require.NoError(t, err)
 		require.Equal(t, imported{}, <-f.got)
 	}
@@ -195,6 +195,20 @@ func TestAStreamThatIsCutIsNoLog(t *testing.T) {
 	require.Error(t, (<-f.got).err)
 	_, err := stream.CloseAndReceive()
 	require.Error(t, err)
+
+	stream = messagesconnect.NewSessionServiceClient(http.DefaultClient, url).ImportSession(t.Context())
+	require.NoError(t, stream.Send(&messages.ImportSessionRequest{Data: []byte("header\n")}))
+	_, err = stream.CloseAndReceive() // as a client does that gives up
+	require.ErrorContains(t, err, "broke off behind piece 1")
+	require.Error(t, (<-f.got).err)
+
+	stream = messagesconnect.NewSessionServiceClient(http.DefaultClient, url).ImportSession(t.Context())
+	for range 2 {
+		require.NoError(t, stream.Send(&messages.ImportSessionRequest{Data: []byte("header\n"), Last: true}))
+	}
+	_, err = stream.CloseAndReceive()
+	require.ErrorContains(t, err, "piece 2 comes after")
+	require.Error(t, (<-f.got).err)
 }
 
 // A log that stalls, or that trickles, is cut off.

@@ -388,8 +388,11 @@ func (x *ReadLogRequest) GetLimit() int32 {
 type ImportSessionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// First piece only: the name the session gets; empty: the header's own id.
-	Session       string `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	Data          []byte `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`
+	Session string `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	Data    []byte `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`
+	// Last piece only. A stream that ends without it was broken off, whatever its
+	// transport makes of that, and nothing of it is kept.
+	Last          bool `protobuf:"varint,3,opt,name=last,proto3" json:"last,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -436,6 +439,13 @@ func (x *ImportSessionRequest) GetData() []byte {
 		return x.Data
 	}
 	return nil
+}
+
+func (x *ImportSessionRequest) GetLast() bool {
+	if x != nil {
+		return x.Last
+	}
+	return false
 }
 
 type ImportSessionResponse struct {
@@ -1401,10 +1411,11 @@ const file_service_proto_rawDesc = "" +
 	"\x0eReadLogRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x19\n" +
 	"\bfrom_seq\x18\x02 \x01(\x03R\afromSeq\x12\x14\n" +
-	"\x05limit\x18\x03 \x01(\x05R\x05limit\"D\n" +
+	"\x05limit\x18\x03 \x01(\x05R\x05limit\"X\n" +
 	"\x14ImportSessionRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
-	"\x04data\x18\x02 \x01(\fR\x04data\"H\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\x12\x12\n" +
+	"\x04last\x18\x03 \x01(\bR\x04last\"H\n" +
 	"\x15ImportSessionResponse\x12/\n" +
 	"\asession\x18\x01 \x01(\v2\x15.parley.v1.SessionRowR\asession\"\\\n" +
 	"\x0fReadLogResponse\x12\x16\n" +

@@ -73,24 +73,18 @@ func sendLog(ctx context.Context, node *client, session string, log io.Reader) (
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream := node.ImportSession(ctx)
-	first := true
 	for piece := make([]byte, importPiece); ; {
 		n, readErr := io.ReadFull(log, piece)
 		ended := errors.Is(readErr, io.EOF) || errors.Is(readErr, io.ErrUnexpectedEOF)
 		if readErr != nil && !ended {
-			// The stream is broken off with its context. To close it would say that the log has ended.
+			// The stream is broken off with its context: without a last piece it is no log.
 			return nil, usage("nothing was imported; give the command again", "cannot read the log: %v", readErr)
 		}
-		if n > 0 || first {
-			err := stream.Send(&messages.ImportSessionRequest{Session: session, Data: piece[:n]})
-			if err != nil && !errors.Is(err, io.EOF) { // at io.EOF the answer says why
-				return nil, node.explain(err)
-			}
-			if err != nil {
-				break
-			}
+		err := stream.Send(&messages.ImportSessionRequest{Session: session, Data: piece[:n], Last: ended})
+		if err != nil && !errors.Is(err, io.EOF) { // at io.EOF the answer says why
+			return nil, node.explain(err)
 		}
-		if session, first = "", false; ended {
+		if session = ""; err != nil || ended {
 			break
 		}
 	}
