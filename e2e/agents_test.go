@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -215,7 +216,9 @@ func needNode(t testing.TB) {
 	if _, err := exec.LookPath("node"); err != nil {
 		t.Skip("there is no node on this machine: the npm clients cannot run")
 	}
-	if _, err := os.Stat("mcp/node_modules/@modelcontextprotocol/client"); err != nil {
+	lock, err := os.ReadFile("mcp/package-lock.json")
+	require.NoError(t, err)
+	if installed, err := os.ReadFile("mcp/node_modules/.installed-from"); err != nil || !bytes.Equal(lock, installed) {
 		t.Skip("the npm clients are not installed: run tools/npm-ready e2e/mcp")
 	}
 }
