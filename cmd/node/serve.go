@@ -380,6 +380,7 @@ func (c *cli) firstScreen(addr string, cfg serving) {
 	c.printf("%s %s  durable human questions for agents\n\n", c.bold("parley"), thisVersion().Version)
 	c.printf("  address  %s\n", address)
 	c.printf("  journal  %s\n", clean(journal))
+	c.printf("  agents   %s/mcp/NAME  (MCP; see docs/agents)\n", near(addr))
 	if cfg.token != "" || len(cfg.tokens) > 0 {
 		c.printf("  token    wanted: set PARLEY_TOKEN for the commands below\n")
 	}
