@@ -97,6 +97,14 @@ func TestWithdraw(t *testing.T) {
 		})
 		require.Contains(t, failureOf(t, r.run(client, toolWithdraw, `{"call_id":"q","session":"demo"}`)), `Error: NOT_FOUND: no call "q" (`)
 	})
+	t.Run("a reply waits already", func(t *testing.T) {
+		r := newStage(t)
+		says(r.node, func(m *messages.WithdrawQuestionRequest) (messages.Reply, error) {
+			return nil, messages.Refuse(messages.ReplyQueued, "a reply is already queued for this question")
+		})
+		require.Equal(t, `{"withdrawn":false,"callId":"q-1","outcome":"queued","message":"It was answered first: call collect_replies."}`,
+			said(t, r.run(r.client("any"), toolWithdraw, `{"call_id":"q-1","session":"demo"}`)))
+	})
 	t.Run("a client without a name", func(t *testing.T) {
 		require.Equal(t, "mcp", byOf(caller{}))
 	})

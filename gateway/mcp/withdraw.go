@@ -28,6 +28,9 @@ func (d *Door) withdraw(ctx context.Context, req *sdk.CallToolRequest) (*sdk.Cal
 	}
 	reply, err := d.speak(ctx, who, &messages.WithdrawQuestionRequest{
 		Session: who.session, Root: Root, CallId: call, By: byOf(who), Reason: reason})
+	if messages.CodeOf(err) == messages.ReplyQueued { // no failure: somebody was first
+		return succeed(compact(withdrawalOf(call, &messages.Settlement{Outcome: "queued"})), who.meta(call)), nil
+	}
 	if err != nil {
 		return fail(err, who.meta(call)), nil
 	}
