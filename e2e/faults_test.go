@@ -190,9 +190,9 @@ func (r *faultRun) play(ctx context.Context) error {
 	errs := make(chan error, 2*count)
 	var talking sync.WaitGroup
 	for range count {
-		q, latency, timeout := newQuestion(), r.latency(), 1+r.dice.IntN(2)
-		talking.Go(func() { errs <- r.answer(ctx, q, latency) })
-		talk := func() { errs <- r.ask(ctx, q, timeout) }
+		q := r.inquiry(ctx)
+		talking.Go(func() { errs <- r.answer(ctx, q) })
+		talk := func() { errs <- r.ask(ctx, q) }
 		if atOnce {
 			talking.Go(talk)
 		} else {
@@ -212,46 +212,123 @@ func (r *faultRun) play(ctx context.Context) error {
 	return r.drain(ctx)
 }
 
-// latency is how long the person thinks: mostly in time, sometimes not.
-func (r *faultRun) latency() time.Duration {
-	most := []time.Duration{20 * time.Millisecond, 60 * time.Millisecond, 2500 * time.Millisecond}[r.dice.IntN(3)]
-	return time.Duration(r.dice.Int64N(int64(most)))
+// inquiry is one question, and what agent and person will do about it.
+type inquiry struct {
+	text     string
+	timeout  int           // as the agent asks for it
+	latency  time.Duration // for which the person thinks
+	patience time.Duration // after which the agent's user interrupts its first call; 0: never
+	regrets  bool          // the agent withdraws it once it is pending
+
+	withdrawn context.Context // ends with the withdrawal
+	withdraw  context.CancelFunc
 }
 
-func (r *faultRun) answer(ctx context.Context, q string, latency time.Duration) error {
-	row, err := r.person.find(ctx, r.session, q, "open", "continued")
-	if err != nil {
+func (r *faultRun) inquiry(ctx context.Context) *inquiry {
+	upTo := func(d time.Duration) time.Duration { return time.Duration(r.dice.Int64N(int64(d))) }
+	q := &inquiry{text: newQuestion(), timeout: []int{1, 2, -1}[r.dice.IntN(3)], regrets: r.dice.IntN(6) == 0}
+	// The person is mostly in time, sometimes not.
+	q.latency = upTo([]time.Duration{20 * time.Millisecond, 60 * time.Millisecond, 2500 * time.Millisecond}[r.dice.IntN(3)])
+	if r.dice.IntN(6) == 0 {
+		q.patience = time.Millisecond + upTo(200*time.Millisecond)
+	}
+	q.withdrawn, q.withdraw = context.WithCancel(ctx)
+	return q
+}
+
+// answer is the person: answers the question, unless it was withdrawn before.
+func (r *faultRun) answer(ctx context.Context, q *inquiry) error {
+	row, err := r.person.find(q.withdrawn, r.session, q.text, "open", "continued")
+	if err == nil {
+		pause(ctx, q.latency)
+		var said *messages.Settlement
+		said, err = r.person.answer(ctx, row)
+		r.tell("%q answered at %s: %v, %v", q.text, row.GetCallId(), said.GetOutcome(), err)
+	}
+	if err != nil && q.regrets && connect.CodeOf(err) == connect.CodeFailedPrecondition { // the withdrawal was first
+		<-q.withdrawn.Done()
+	}
+	if q.withdrawn.Err() == nil || ctx.Err() != nil {
 		return err
 	}
-	pause(ctx, latency)
-	said, err := r.person.answer(ctx, row)
-	r.tell("%q answered at %s: %v, %v", q, row.GetCallId(), said.GetOutcome(), err)
-	return err
+	if err == nil && r.ledger.may(q.text) == 1 { // the agent was told that nobody answered first
+		return fmt.Errorf("%q was answered, and withdrawn", q.text)
+	}
+	return nil
 }
 
 // ask is the agent's loop: a lost call is made again, until the model knows how it stands.
-func (r *faultRun) ask(ctx context.Context, q string, timeout int) error {
+func (r *faultRun) ask(ctx context.Context, q *inquiry) error {
+	for {
+		got, err := r.call(ctx, q)
+		switch {
+		case err != nil:
+			if _, slow := r.slow.LoadAndDelete(questionText.FindString(q.text)); slow { // it may come after its own repeat
+				r.ledger.repeated(q.text, 2)
+			}
+		case !got.isError:
+			r.ledger.result(q.text, got)
+			if q.regrets && got.pending() {
+				return r.regret(ctx, q, compact(got.structured["callId"]))
+			}
+			return nil
+		case !passing(got.text):
+			return fmt.Errorf("asking %q: %s", q.text, got.text)
+		}
+		if !pause(ctx, 20*time.Millisecond) {
+			return fmt.Errorf("asking %q: %w", q.text, errors.Join(ctx.Err(), err))
+		}
+	}
+}
+
+// call calls ask_user_question once.
+func (r *faultRun) call(ctx context.Context, q *inquiry) (reply, error) {
+	a, err := r.connected(ctx)
+	if err != nil {
+		return reply{}, err
+	}
+	mine := ctx
+	if q.patience > 0 {
+		var cancel context.CancelFunc
+		mine, cancel = context.WithTimeout(ctx, q.patience)
+		defer cancel()
+	}
+	interrupted := q.patience > 0
+	q.patience = 0
+	got, err := a.call(mine, call{tool: "ask_user_question", args: question(q.text, map[string]any{"timeout": q.timeout}), timeout: faultLimit})
+	r.tell("%q asked: %s, %v", q.text, got.text, err)
+	switch {
+	case err == nil:
+	case !interrupted || mine.Err() == nil:
+		r.lost(a)
+	case r.kind.old(): // until the node hears of it, by another request, an answer is in time: it is written, and not read
+		r.ledger.interrupted(q.text)
+	}
+	return got, err
+}
+
+// regret withdraws a question, however often that takes. An answer that was first stands.
+func (r *faultRun) regret(ctx context.Context, q *inquiry, id string) error {
 	for {
 		a, err := r.connected(ctx)
 		if err != nil {
-			return fmt.Errorf("asking %q: %w", q, err)
+			return err
 		}
-		got, err := a.call(ctx, call{tool: "ask_user_question", args: question(q, map[string]any{"timeout": timeout}), timeout: faultLimit})
-		r.tell("%q asked: %s, %v", q, got.text, err)
+		got, err := a.call(ctx, call{tool: "withdraw_question", args: map[string]any{"call_id": strings.Trim(id, `"`)}, timeout: faultLimit})
+		r.tell("%q withdrawn: %s, %v", q.text, got.text, err)
 		switch {
 		case err != nil:
-			if _, slow := r.slow.LoadAndDelete(questionText.FindString(q)); slow { // it may come after its own repeat
-				r.ledger.repeated(q, 2)
-			}
 			r.lost(a)
+		case got.structured["withdrawn"] == true:
+			q.withdraw()
+			return nil
 		case !got.isError:
-			r.ledger.result(q, got)
 			return nil
 		case !passing(got.text):
-			return fmt.Errorf("asking %q: %s", q, got.text)
+			return fmt.Errorf("withdrawing %q: %s", q.text, got.text)
 		}
 		if !pause(ctx, 20*time.Millisecond) {
-			return fmt.Errorf("asking %q: %w", q, errors.Join(ctx.Err(), err))
+			return fmt.Errorf("withdrawing %q: %w", q.text, errors.Join(ctx.Err(), err))
 		}
 	}
 }

@@ -291,6 +291,7 @@ func (p *person) answer(ctx context.Context, row *messages.QuestionRow) (*messag
 		return p.questions.Submit(ctx, connect.NewRequest(req))
 	})
 	if err != nil {
+		p.ledger.refused(id)
 		return nil, err
 	}
 	p.ledger.acknowledged(id, got.Msg.GetSettlement().GetOutcome(), got.Msg.GetSettlement().GetMessageId())

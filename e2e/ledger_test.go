@@ -24,6 +24,7 @@ type ledger struct {
 	items       map[string]*item    // by message id
 	lists       map[string][]string // message ids, by the token of their list
 	calls       map[string]int      // how many calls of a question the log may hold, when not one
+	discarded   map[string]bool     // questions whose call its client gave up, and would read no more
 	wrong       []string
 }
 
@@ -47,7 +48,7 @@ type item struct {
 
 func newLedger() *ledger {
 	return &ledger{submissions: map[string]*submission{}, byID: map[string]*submission{}, items: map[string]*item{},
-		lists: map[string][]string{}, calls: map[string]int{}}
+		lists: map[string][]string{}, calls: map[string]int{}, discarded: map[string]bool{}}
 }
 
 var serial atomic.Int64
@@ -98,6 +99,16 @@ func (l *ledger) repeated(question string, n int) {
 	defer l.mu.Unlock()
 	q := questionText.FindString(question)
 	l.calls[q] = max(1, l.calls[q]) + n - 1
+}
+
+// interrupted says that a client gave up a call of this question without closing its stream. An answer that the node
+// writes before it hears of that has arrived, as far as anybody can tell, and the client throws it away. The question
+// is then over, and asked again it is another one.
+func (l *ledger) interrupted(question string) {
+	l.repeated(question, 2)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.discarded[questionText.FindString(question)] = true
 }
 
 // may is how many calls of a question the log may hold.
@@ -267,6 +278,9 @@ func (l *ledger) close(events []string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, s := range l.sorted() {
+		if s.outcome == "answered" && l.discarded[questionText.FindString(s.question)] {
+			continue
+		}
 		if s.acknowledged && s.results == 0 && len(s.ids) == 0 {
 			l.blame("%s to %q was acknowledged as %s and never read", s.id, s.question, s.outcome)
 		}
@@ -380,6 +394,8 @@ func TestLedger(t *testing.T) {
 			l.result(q, answered(""))
 		}, want: "has 0 answers"},
 		{name: "a reply without a token", do: func(l *ledger, _, text string) { l.collected("", entry("m1", "reply", q+text, false, "")) }, want: "no token"},
+		{name: "thrown away by its client", do: func(l *ledger, _, _ string) { l.interrupted(q) }, log: []string{posted, posted}},
+		{name: "given up, late and lost", do: func(l *ledger, id, _ string) { l.interrupted(q); l.acknowledged(id, "queued", "m1") }, want: "never read"},
 		{name: "a twin", do: func(l *ledger, _, text string) { l.result(q, answered(text)) }, log: []string{posted, posted}, want: "posted 2 times"},
 		{name: "a twin that the network made", do: func(l *ledger, _, text string) { l.result(q, answered(text)); l.repeated(q, 2) }, log: []string{posted, posted}},
 	} {
