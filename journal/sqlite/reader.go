@@ -160,11 +160,20 @@ func (j *Journal) Sessions(ctx context.Context, after string, limit int) (out []
 		limit = -1
 	}
 	err = j.pool.do(ctx, "listing sessions", func(c *conn) error {
+		newer, err := j.heads(c)
+		if err != nil {
+			return err
+		}
 		return c.query(`
 			SELECT s.name, s.epoch, s.next, r.header FROM sessions s LEFT JOIN records r ON r.pos = s.first
 			WHERE s.name > ? AND s.first > 0 ORDER BY s.name LIMIT ?`,
 			func(s *sqlite3.Stmt) bool {
 				info := journal.SessionInfo{Session: s.ColumnText(0), Epoch: s.ColumnInt64(1), Events: s.ColumnInt64(2)}
+				// The tail goes before the table even where it is behind: the table may show
+				// an epoch whose commit is not published yet, and which Read would not show.
+				if h, ok := newer[info.Session]; ok {
+					info.Events, info.Epoch = h.next, h.epoch
+				}
 				// A damaged session is listed by its id; opening it says what is wrong.
 				info.Header = sessionlog.Header{ID: info.Session}
 				if h, err := sessionlog.DecodeHeader(s.ColumnBlob(3, nil)); err == nil {
@@ -174,16 +183,25 @@ func (j *Journal) Sessions(ctx context.Context, after string, limit int) (out []
 				return true
 			}, after, int64(limit))
 	})
-	j.tail.mu.RLock()
-	defer j.tail.mu.RUnlock()
-	// The tail goes before the table even where it is behind: the table may show
-	// an epoch whose commit is not published yet, and which Read would not show.
-	for i := range out {
-		if s := j.tail.sessions[out[i].Session]; s != nil && s.live() {
-			out[i].Events, out[i].Epoch = s.next, s.epoch
+	return out, err
+}
+
+// heads fixes the connection's snapshot and returns where the sessions of the
+// tail stand. As in overlay, no raise comes between the two.
+func (j *Journal) heads(c *conn) (map[string]head, error) {
+	t := &j.tail
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if err := c.begin(); err != nil {
+		return nil, err
+	}
+	out := make(map[string]head, len(t.sessions))
+	for name, s := range t.sessions {
+		if s.live() {
+			out[name] = s.head
 		}
 	}
-	return out, err
+	return out, nil
 }
 
 const selectActive = "SELECT session, call, state, due, seq, at FROM active"
