@@ -19,6 +19,8 @@ type known struct {
 	// session names the member of _meta that names the conversation, and prefix
 	// what its session is called here; call names the client's own id of the call.
 	session, prefix, call string
+	// cancelsAll: it cancels every call, those that have succeeded too.
+	cancelsAll bool
 }
 
 // clients is the table. Its first row is for every other client.
@@ -26,7 +28,7 @@ var clients = []known{
 	{name: "", with: 50 * time.Second, without: 50 * time.Second, call: "claudecode/toolUseId"},
 	{name: "claude-code", with: 110 * time.Second, without: 110 * time.Second, call: "claudecode/toolUseId"},
 	{name: "codex-mcp-client", with: 280 * time.Second, without: 280 * time.Second, session: "threadId", prefix: "codex-", call: "callId"},
-	{name: "opencode", with: noCap, without: 50 * time.Second},
+	{name: "opencode", with: noCap, without: 50 * time.Second, cancelsAll: true},
 }
 
 // clientOf returns the row of a client.

@@ -45,11 +45,7 @@ func (t *transports) changed(c net.Conn, state http.ConnState) {
 	if l == nil {
 		return
 	}
-	switch state {
-	case http.StateNew, http.StateIdle:
-	case http.StateActive: // a client sends its next request once it has read the response before
-		l.proved()
-	case http.StateClosed, http.StateHijacked:
+	if state == http.StateClosed || state == http.StateHijacked {
 		l.close()
 	}
 }
@@ -61,7 +57,10 @@ func (l *link) outlives(x *exchange) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		x.unread()
+		x.unread(errUnread)
+		return
+	}
+	if !x.underway() {
 		return
 	}
 	a := &arrival{exchange: x}
@@ -79,9 +78,14 @@ func (l *link) outlived(a *arrival) {
 	}
 }
 
-// proved: a next request came. It is served after what this proves is on
-// record, so that it does not see the response before it as one that was lost.
-func (l *link) proved() {
+// proved: a next request came, which a client sends once it has read the
+// response before. It is served after what this proves is on record, so that it
+// does not see that response as one that was lost.
+func proved(r *http.Request) {
+	l, ours := r.Context().Value(linkKey{}).(*link)
+	if !ours {
+		return
+	}
 	for _, a := range l.take() {
 		a.arrived()
 	}
@@ -92,7 +96,7 @@ func (l *link) close() {
 	l.closed = true
 	l.mu.Unlock()
 	for _, a := range l.take() {
-		a.unread()
+		a.unread(errUnread)
 	}
 }
 

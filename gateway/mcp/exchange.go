@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -18,6 +19,7 @@ var (
 	errStopping  = errors.New("the node is stopping")
 	errAbandoned = errors.New("the request had ended before its call began")
 	errUnread    = errors.New("the connection closed before the response was known to be read")
+	errThrown    = errors.New("the client gave up the call while its response was on the way")
 	errPipe      = errors.New("the program that served the pipe is stopping")
 )
 
@@ -37,10 +39,12 @@ type exchange struct {
 	door      *transports
 	stateful  bool
 	transport string  // the transport's session id; empty: it has none
+	pipe      *pipe   // nil: it came by HTTP
 	minted    *minted // nil: nothing outlives the request
 
 	gone context.Context
 	end  context.CancelCauseFunc
+	ids  []string // of its calls, as JSON
 
 	mu       sync.Mutex
 	stream   string              // the SDK's name of the response stream, once a byte of it was seen
@@ -48,12 +52,13 @@ type exchange struct {
 	carriers int                 // requests that carry the stream now
 	grace    func()              // stops the timer that runs while there are none
 	written  []func()
+	thrown   bool // its client gave it up
 }
 
 // open enters an exchange that ends with its parent, or refuses: nil when too
 // many calls are held.
 func (t *transports) open(parent context.Context, at address, ids []string) *exchange {
-	x := &exchange{address: at, door: t, missing: map[string]struct{}{}}
+	x := &exchange{address: at, door: t, ids: ids, missing: map[string]struct{}{}}
 	for _, id := range ids {
 		x.missing[id] = struct{}{}
 	}
@@ -80,6 +85,27 @@ func (x *exchange) forget() {
 	x.door.mu.Lock()
 	defer x.door.mu.Unlock()
 	delete(x.door.exchanges, x.id)
+}
+
+// underway: its responses are written, and may still be lost or thrown away;
+// false: they have been.
+func (x *exchange) underway() bool {
+	x.door.mu.Lock()
+	x.door.unproved[x] = struct{}{}
+	x.door.mu.Unlock()
+	x.mu.Lock()
+	thrown := x.thrown
+	x.mu.Unlock()
+	if thrown {
+		x.unread(errThrown)
+	}
+	return !thrown
+}
+
+func (x *exchange) proved() {
+	x.door.mu.Lock()
+	defer x.door.mu.Unlock()
+	delete(x.door.unproved, x)
 }
 
 // join: a request carries the stream.
@@ -160,6 +186,7 @@ func (x *exchange) whenWritten(f func()) {
 // arrived runs what waited for the responses to arrive. The exchange lives
 // until then: before, its questions can still be lost.
 func (x *exchange) arrived() {
+	x.proved()
 	x.mu.Lock()
 	todo := x.written
 	x.written = nil
@@ -170,8 +197,51 @@ func (x *exchange) arrived() {
 	x.end(nil)
 }
 
-// unread: the connection closed before that could be told.
-func (x *exchange) unread() { x.end(errUnread) }
+// unread: the responses were lost on the way, or thrown away.
+func (x *exchange) unread(why error) {
+	x.proved()
+	x.mu.Lock()
+	x.written = nil
+	x.mu.Unlock()
+	x.end(why)
+}
+
+// threwAway: a client gave up a call, perhaps one whose response has been written
+// already. It drops what it has not read, and nothing else tells of that.
+func (t *transports) threwAway(id string, by func(*exchange) bool) {
+	t.mu.Lock()
+	for _, x := range t.exchanges {
+		if slices.Contains(x.ids, id) && by(x) {
+			x.throw()
+		}
+	}
+	t.mu.Unlock()
+	t.lose(errThrown, func(x *exchange) bool { return slices.Contains(x.ids, id) && by(x) })
+}
+
+func (x *exchange) throw() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.thrown = true
+}
+
+// lose gives up responses that are written and not known to have arrived.
+func (t *transports) lose(why error, which func(*exchange) bool) {
+	for _, x := range t.underWay(which) {
+		x.unread(why)
+	}
+}
+
+func (t *transports) underWay(which func(*exchange) bool) (found []*exchange) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for x := range t.unproved {
+		if which(x) {
+			found = append(found, x)
+		}
+	}
+	return found
+}
 
 // life is what a tool learns of its request. While the call runs it also ends
 // with the SDK's own context; done says that the call has returned.

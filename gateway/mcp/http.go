@@ -41,8 +41,10 @@ func (t *transports) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case http.MethodPost:
 		t.post(w, r, at)
 	case http.MethodGet:
+		proved(r)
 		t.get(w, r)
 	case http.MethodDelete: // the SDK waits for the calls under way
+		proved(r)
 		t.endAll(r.Header.Get(sessionHeader), errDeleted)
 		t.handlerFor(r).ServeHTTP(w, r)
 	default:
@@ -71,6 +73,10 @@ func (t *transports) post(w http.ResponseWriter, r *http.Request, at address) {
 		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
+	for _, id := range readCancelled(body) {
+		t.cancelled(r.Header.Get(sessionHeader), id)
+	}
+	proved(r)
 	ids, tools := readCalls(body)
 	if !standsAlone(r) && r.Header.Get(sessionHeader) == "" { // a connection begins
 		if t.connections() >= t.sessionsMax {
@@ -93,6 +99,20 @@ func (t *transports) post(w http.ResponseWriter, r *http.Request, at address) {
 	x.stateful, x.transport = !standsAlone(r), r.Header.Get(sessionHeader)
 	r.Header.Set(exchangeHeader, x.id)
 	t.carry(x, w, r, true)
+}
+
+// cancelled: a client gave up a call. One whose response is on the way will not
+// be read, unless it is a client that gives up what it has read as well.
+func (t *transports) cancelled(transport, id string) {
+	if transport == "" {
+		return // a request that stands alone is given up by closing it
+	}
+	for s := range t.server.Sessions() {
+		if s.ID() == transport && s.InitializeParams() != nil && clientOf(s.InitializeParams().ClientInfo.Name).cancelsAll {
+			return
+		}
+	}
+	t.threwAway(id, func(x *exchange) bool { return x.transport == transport })
 }
 
 // get serves a stream that a client opens to listen, or for the rest of one

@@ -147,6 +147,7 @@ func readEvent(event []byte) (stream string, answered []string) {
 type envelope struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
 }
 
 // key is the id in one spelling: the SDK does not write it as the client did.
@@ -176,6 +177,19 @@ func readResponses(text []byte) (ids []string) {
 	for _, m := range readMessages(text) {
 		if m.Method == "" && len(m.ID) > 0 {
 			ids = append(ids, m.key())
+		}
+	}
+	return ids
+}
+
+// readCancelled returns the ids of the calls that a text gives up.
+func readCancelled(text []byte) (ids []string) {
+	for _, m := range readMessages(text) {
+		var params struct {
+			RequestID json.RawMessage `json:"requestId"`
+		}
+		if m.Method == "notifications/cancelled" && json.Unmarshal(m.Params, &params) == nil && len(params.RequestID) > 0 {
+			ids = append(ids, envelope{ID: params.RequestID}.key())
 		}
 	}
 	return ids

@@ -103,7 +103,7 @@ func (p *pipe) enter(req *jsonrpc.Request) {
 	key := envelope{ID: id}.key()
 	name := "none"
 	if x := p.door.open(p.gone, p.address, []string{key}); x != nil {
-		x.minted, name = p.minted, x.id
+		x.minted, x.pipe, name = p.minted, p, x.id
 		p.mu.Lock()
 		p.waiting[key] = x
 		p.mu.Unlock()
@@ -125,8 +125,9 @@ func (p *pipe) take(key string) *exchange {
 	return x
 }
 
-// forget drops what was never answered.
+// forget drops what was never answered, and what was perhaps never read.
 func (p *pipe) forget() {
+	defer p.door.lose(errEOF, func(x *exchange) bool { return x.pipe == p })
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for key, x := range p.waiting {
@@ -154,29 +155,57 @@ type incoming struct {
 // Read enters every call of a tool, as the POST does for HTTP.
 func (c incoming) Read(ctx context.Context) (jsonrpc.Message, error) {
 	msg, err := c.Connection.Read(ctx)
-	if req, ok := msg.(*jsonrpc.Request); ok && err == nil && req.IsCall() {
+	req, ok := msg.(*jsonrpc.Request)
+	switch {
+	case !ok || err != nil:
+	case req.IsCall():
+		c.pipe.proved()
 		c.pipe.enter(req)
+	case req.Method == "notifications/cancelled":
+		c.pipe.cancelled(req.Params)
 	}
 	return msg, err
+}
+
+// proved: a client that makes its next call has the responses before it, or has
+// given them up by now. As with a connection, that is on record first.
+func (p *pipe) proved() {
+	for _, x := range p.door.underWay(func(x *exchange) bool { return x.pipe == p }) {
+		x.arrived()
+	}
+}
+
+// cancelled: the client gave up a call. One whose response is in the pipe will
+// not be read.
+func (p *pipe) cancelled(params json.RawMessage) {
+	for _, id := range readCancelled([]byte(`{"method":"notifications/cancelled","params":` + string(params) + `}`)) {
+		p.door.threwAway(id, func(x *exchange) bool { return x.pipe == p })
+	}
 }
 
 // outgoing looks at what is written: the SDK writes each line whole.
 type outgoing struct{ pipe *pipe }
 
-// Write writes a line. A response that is in the pipe has arrived, as far as
-// can be told.
+// Write writes a line. A response that is in the pipe has arrived, as far as can
+// be told, unless the client gives up its call before it can have read it.
 func (o outgoing) Write(line []byte) (int, error) {
-	n, err := o.pipe.out.Write(line)
-	if err != nil {
-		return n, err
-	}
+	var answered []*exchange
 	for _, key := range readResponses(line) {
 		if x := o.pipe.take(key); x != nil {
-			x.forget()
-			go x.arrived()
+			x.underway()
+			answered = append(answered, x)
 		}
 	}
-	return n, nil
+	n, err := o.pipe.out.Write(line)
+	for _, x := range answered {
+		x.forget()
+		if err != nil {
+			x.unread(errUnread)
+			continue
+		}
+		context.AfterFunc(x.gone, o.pipe.door.timers.AfterFunc(outliveAfter, x.arrived))
+	}
+	return n, err
 }
 
 // Close leaves the stream to whoever opened it.

@@ -58,13 +58,14 @@ type transports struct {
 
 	mu        sync.Mutex
 	exchanges map[string]*exchange
+	unproved  map[*exchange]struct{} // written, and not known to have arrived
 	drawn     uint64
 	links     map[net.Conn]*link
 }
 
 // newTransports carries a server. It adds a receiving middleware to it.
 func newTransports(server *sdk.Server, log *slog.Logger, timers timers) *transports {
-	t := &transports{server: server, log: log, timers: timers, sessionsMax: transportSessionsMax, heldMax: heldCallsMax, exchanges: map[string]*exchange{}, links: map[net.Conn]*link{}}
+	t := &transports{server: server, log: log, timers: timers, sessionsMax: transportSessionsMax, heldMax: heldCallsMax, exchanges: map[string]*exchange{}, unproved: map[*exchange]struct{}{}, links: map[net.Conn]*link{}}
 	t.stopping, t.stop = context.WithCancelCause(context.Background())
 	same := func(*http.Request) *sdk.Server { return server }
 	// Hosts and origins are the gateway's to check; the SDK would refuse the

@@ -203,9 +203,11 @@ func (r *rig) request(ctx context.Context, method, url, session, revision, body 
 }
 
 // connect opens a connection of an older revision and returns its session.
-func (r *rig) connect() string {
+func (r *rig) connect() string { return r.connectAs("t") }
+
+func (r *rig) connectAs(client string) string {
 	r.t.Helper()
-	body := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + oldRevision + `","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+	body := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + oldRevision + `","capabilities":{},"clientInfo":{"name":"` + client + `","version":"1"}}}`
 	res, err := http.DefaultClient.Do(r.request(r.t.Context(), http.MethodPost, r.url, "", "", body))
 	require.NoError(r.t, err)
 	defer res.Body.Close()
@@ -314,6 +316,35 @@ func TestBothErasAreServedAndConfirmed(t *testing.T) {
 		require.Error(t, h.goneBy(t), "it lives no longer than that")
 	}
 	r.holdsNothing()
+}
+
+// A client that gives up a call throws away a response that crossed its word; a
+// next request on the connection proves nothing then. One client gives up every
+// call once it has read the result.
+func TestAResponseThatIsThrownAwayHasNotArrived(t *testing.T) {
+	for client, thrown := range map[string]bool{"t": true, "opencode": false} {
+		r := newRig(t)
+		session := r.connectAs(client)
+		s := r.do(http.MethodPost, r.url, session, oldRevision, old())
+		h := r.next()
+		h.answer <- "yes"
+		require.Equal(t, "yes", s.result(t))
+		require.Eventually(t, func() bool { return r.timers.armedFor(outliveAfter) == 1 }, patience, time.Millisecond)
+		r.notify(session, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":8}}`)
+		r.notify(r.connectAs(client), `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`)
+		h.lives(t) // neither another call nor another's call
+		r.notify(session, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`)
+		if thrown {
+			require.ErrorIs(t, h.goneBy(t), errThrown)
+		}
+		r.timers.pass(outliveAfter)
+		if thrown {
+			h.hasNotArrived(t)
+		} else {
+			h.hasArrived(t)
+		}
+		r.holdsNothing()
+	}
 }
 
 // A response whose connection closed before it could prove anything has not arrived.
@@ -694,7 +725,19 @@ func TestPipe(t *testing.T) {
 	h.hasNotArrived(t)
 	h.answer <- "yes"
 	require.Contains(t, hear(), `"text":"yes"`)
+	h.hasNotArrived(t)
+	require.Eventually(t, func() bool { return r.timers.armedFor(outliveAfter) == 1 }, patience, time.Millisecond)
+	r.timers.pass(outliveAfter)
 	h.hasArrived(t)
+
+	say(old())
+	h = r.next()
+	h.answer <- "thrown away"
+	hear()
+	say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`)
+	require.ErrorIs(t, h.goneBy(t), errThrown)
+	r.timers.pass(outliveAfter)
+	h.hasNotArrived(t)
 
 	say(strings.Replace(old(), `"id":7`, `"id":"x\u0041"`, 1))
 	h = r.next()
