@@ -174,22 +174,12 @@ func (d *deliveries) undelivered(now Now) int {
 	return n
 }
 
-// result finds an unacknowledged answer to equal questions.
-func (d *deliveries) result(asks uint64) (delivery, bool) {
+// unread finds an answer to equal questions that the agent was never listed: the
+// result of a call, or a reply that only a repeat of its call was given.
+func (d *deliveries) unread(asks uint64) (delivery, bool) {
 	for _, i := range d.open() {
-		if i.kind == kindResult && i.asks == asks {
-			return i, true
-		}
-	}
-	return delivery{}, false
-}
-
-// repeated finds an unacknowledged reply to equal questions that only a repeat
-// of their call was given. One that the agent was listed is no answer to what
-// it asks next.
-func (d *deliveries) repeated(asks uint64) (delivery, bool) {
-	for _, i := range d.open() {
-		if i.kind == kindReply && i.repeated && i.attempt != "" && i.asks == asks {
+		never := i.kind == kindResult && i.count == 0 || i.kind == kindReply && i.repeated && i.attempt != ""
+		if never && i.asks == asks {
 			return i, true
 		}
 	}
@@ -213,9 +203,6 @@ func (d *deliveries) owed(call string) receipt {
 func (d *deliveries) lost(call string) bool {
 	return d != nil && slices.ContainsFunc(d.pending, func(p receipt) bool { return p.call == call })
 }
-
-// attemptOf is the attempt that asked a lost call.
-func (d *deliveries) attemptOf(call string) string { return d.owed(call).attempt }
 
 // named lists what an acknowledgement by these names means: calls, and lists.
 func (d *deliveries) named(call, correlation string) (calls []string, lists []int64) {

@@ -269,7 +269,7 @@ func (s *Session) serves(cmd messages.Command) *messages.Error {
 func (s *Session) refuse(to Addr, err *messages.Error) Effects {
 	fx := Effects{Replies: []Reply{{to, err.Wire()}}}
 	switch err.Code {
-	case messages.ReplyQueued, messages.NotAnswerable, messages.DuplicateWait, messages.CallerNotLive,
+	case messages.ReplyQueued, messages.NotAnswerable, messages.UnreadAnswer, messages.DuplicateWait, messages.CallerNotLive,
 		messages.DelegatedCaller, messages.NotFound, messages.TurnClosed, messages.StepClosed,
 		messages.CallsOpen, messages.MessageGone, messages.MessagePending:
 		fx.Proof = true

@@ -59,6 +59,9 @@ func (s *Session) ask(now Now, from Addr, req *messages.AskRequest) Effects {
 	if err := messages.CheckText("assistant_message", req.GetAssistantMessage(), messages.MessageBytesMax); err != nil {
 		return s.refuse(from, err)
 	}
+	if ms := req.GetWaitMaxMs(); ms < 0 || ms > TimeoutMaxS*1000 {
+		return s.refuse(from, messages.Refuse(messages.BadRequest, "wait_max_ms is %d; it must be 0 to %d", ms, TimeoutMaxS*1000))
+	}
 	if fx, known := s.askAgain(now, from, req); known {
 		return fx
 	}

@@ -293,46 +293,35 @@ func (s *Session) endForeground(from Addr, req *messages.EndForegroundRequest) E
 }
 
 // join finds the equal question whose request was lost, so that asking it again
-// does not make a twin: one that was answered meanwhile, one that is still
-// open, or one that was continued. Requests in `live` are not lost, and a
-// repeat of their text is a question of its own (fault P5). A repeat's own
-// response may be lost like the first one's.
+// does not make a twin: one that is still open, or one that was continued.
+// Requests in `live` are not lost, and a repeat of their text is a question of
+// its own (fault P5). A repeat's own response may be lost like the first one's.
 func (s *Session) join(now Now, a asking) (Effects, bool) {
 	asks, _, _ := fingerprint(a.req.GetArguments())
-	if item, ok := s.deliveries.result(asks); ok && !slices.Contains(a.req.GetLive(), item.attempt) {
-		if r, known := s.past.result(item.attempt, item.call); known {
-			fx := s.reply(a.from, joined(s.resultMessage(r.res), item.attempt))
-			return fx, true
-		}
+	if item, ok := s.deliveries.unread(asks); ok && !slices.Contains(a.req.GetLive(), item.attempt) {
+		return s.refuse(a.from, s.unread(item)), true
 	}
 	for _, c := range s.fold.openCalls() {
 		if c.asks == asks && c.wait.receipt != nil && c.wait.legacy == !a.timed && !slices.Contains(a.req.GetLive(), c.wait.attempt) {
 			fx := s.toWait(a.from, c.id, AddAsker{a.from})
-			fx.Replies = append(fx.Replies, Reply{a.from, joined(s.waiting(now, c), c.wait.attempt)})
+			waiting := s.waiting(now, c)
+			waiting.Joined = c.wait.attempt
+			fx.Replies = append(fx.Replies, Reply{a.from, waiting})
 			return fx, true
 		}
 	}
 	for _, c := range s.fold.calls {
 		if _, continued := s.fold.continued(c.id); continued && a.timed && c.asks == asks && s.deliveries.lost(c.id) {
-			return s.continues(a, c.id, s.deliveries.attemptOf(c.id)), true
+			return s.reply(a.from, &messages.AskResponse{Session: s.id, CallId: c.id, Joined: s.deliveries.owed(c.id).attempt,
+				Outcome: &messages.AskResponse_Continued{Continued: &messages.Continued{}}}), true
 		}
-	}
-	if item, ok := s.deliveries.repeated(asks); ok && a.timed && !slices.Contains(a.req.GetLive(), item.attempt) {
-		return s.continues(a, item.call, item.attempt), true
 	}
 	return Effects{}, false
 }
 
-// continues says that the answer to a call is, or will be, a reply to another.
-func (s *Session) continues(a asking, call, attempt string) Effects {
-	return s.reply(a.from, &messages.AskResponse{Session: s.id, CallId: call, Joined: attempt,
-		Outcome: &messages.AskResponse_Continued{Continued: &messages.Continued{}}})
-}
-
-// joined says under whose attempt an answer came.
-func joined(m messages.Message, attempt string) messages.Message {
-	if r, ok := m.(*messages.AskResponse); ok {
-		r.Joined = attempt
-	}
-	return m
+// unread refuses a question while the answer to an equal one lies unread. That
+// answer is listed, and never handed to the new call: a permission that was
+// given once would be used twice.
+func (s *Session) unread(item delivery) *messages.Error {
+	return messages.Refuse(messages.UnreadAnswer, "call %q asked this before, and its answer may not have been read", item.call)
 }

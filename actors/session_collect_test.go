@@ -167,6 +167,13 @@ func TestWaitMax(t *testing.T) {
 		require.False(t, res.GetSettled())
 		require.NotNil(t, r.last(asker).(*messages.AskResponse).GetWaiting())
 	})
+	t.Run("no number of it harms the session", func(t *testing.T) {
+		r := newRig(t)
+		for _, ms := range []int64{-1, 2_147_483_001, 1 << 53, 1<<63 - 1} {
+			r.refused(messages.BadRequest, askReq("c1", watched, waitMax(ms)))
+		}
+		r.ask("c1", watched, waitMax(2_147_483_000))
+	})
 	t.Run("a legacy call is its door's to end", func(t *testing.T) {
 		r := newRig(t)
 		r.ask("c1", legacy, waitMax(50_000))
@@ -201,23 +208,19 @@ func TestJoin(t *testing.T) {
 			r.ask("c1", watched)
 			r.do(endForeground("c1", "try-c1"))
 			r.queue("c1", "sub-1")
-			repeat := func() string {
-				res := r.do(askReq("c2", watched)).(*messages.AskResponse)
-				require.NotNil(t, res.GetContinued())
-				require.Equal(t, [2]string{"c1", "try-c1"}, [2]string{res.GetCallId(), res.GetJoined()})
-				req := collectReq("")
-				req.CallId = "c1"
-				return listed(r.do(req).(*messages.CollectRepliesResponse))
-			}
-			require.Equal(t, "reply c1 1", repeat())
+			res := r.do(askReq("c2", watched)).(*messages.AskResponse)
+			require.NotNil(t, res.GetContinued())
+			require.Equal(t, [2]string{"c1", "try-c1"}, [2]string{res.GetCallId(), res.GetJoined()})
+			req := collectReq("")
+			req.CallId = "c1"
+			require.Equal(t, "reply c1 1", listed(r.do(req).(*messages.CollectRepliesResponse)))
 			between()
-			require.Equal(t, "reply c1 2 again", repeat())
-			between()
+			r.refused(messages.UnreadAnswer, askReq("c2", watched))
 			r.ask("c3", watched, func(a *messages.AskRequest) { a.Live = []string{"try-c1"} }) // its repeat is under way
-			require.Equal(t, "reply c1 3 again", listed(r.collect("")))
+			require.Equal(t, "reply c1 2 again", listed(r.collect("")))
 			between()
-			res := r.do(askReq("c4", watched)).(*messages.AskResponse)
-			require.Equal(t, "c3", res.GetCallId(), "what was listed is no answer to the next question")
+			again := r.do(askReq("c4", watched)).(*messages.AskResponse)
+			require.Equal(t, "c3", again.GetCallId(), "what was listed is no answer to the next question")
 		})
 	})
 	t.Run("one that ran out, while its result may have been lost", func(t *testing.T) {
@@ -243,17 +246,28 @@ func TestJoin(t *testing.T) {
 			require.NotNil(t, r.last(from).(*messages.AskResponse).GetAnswered())
 		})
 	})
-	t.Run("one that was answered in time, and whose response was lost", func(t *testing.T) {
+	t.Run("not one that was answered: an answer is no permission for the next time", func(t *testing.T) {
 		each(t, func(t *testing.T, r *rig, between func()) {
 			r.ask("c1", watched)
 			r.accepted("answered", submitReq("c1", "sub-1"))
 			between()
-			res := r.do(askReq("c2", watched)).(*messages.AskResponse)
-			require.Equal(t, "c1", res.GetCallId())
-			require.Equal(t, []string{"yes"}, res.GetAnswered().GetAnswers()[0].GetSelected())
+			for range 2 {
+				no := r.refused(messages.UnreadAnswer, askReq("c2", watched))
+				require.Contains(t, no.GetText(), `"c1"`)
+				require.Contains(t, no.GetRemedy(), "collect_replies")
+			}
+			require.Equal(t, "result c1 1 again", listed(r.collect("")))
+			between()
+			r.ask("c3", watched) // the agent has been listed it, and asks anew
+		})
+	})
+	t.Run("and not one whose answer was acknowledged", func(t *testing.T) {
+		each(t, func(t *testing.T, r *rig, between func()) {
+			r.ask("c1", watched)
+			r.accepted("answered", submitReq("c1", "sub-1"))
 			r.acknowledge(&messages.AcknowledgeRequest{CallId: "c1"})
 			between()
-			r.ask("c3", watched) // an answer that was read is no answer to the next question
+			r.ask("c2", watched)
 		})
 	})
 	t.Run("P5: a live request's question has equals", func(t *testing.T) {

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/parleyrun/parley/messages"
 	"github.com/parleyrun/parley/sessionlog"
@@ -35,6 +36,10 @@ func (s *Session) steer(now Now, from Addr, req *messages.SteerRequest) Effects 
 	splice, err := s.fold.lists.Append(target, sessionlog.UserMessage(req.GetMessageId(), req.GetText(), req.GetBy()))
 	if err != nil { // L-063
 		return s.refuse(from, messages.Refuse(messages.MessagePending, "message %q is already pending", req.GetMessageId()))
+	}
+	if reservedID(req.GetMessageId()) { // an agent drops what comes under an id that it has seen
+		return s.refuse(from, messages.Refuse(messages.BadRequest,
+			"message_id %q begins like the ids that Parley gives to replies and results; choose another", req.GetMessageId()))
 	}
 	b := s.batch(now)
 	b.add(splice.Event(), sessionlog.SettledRecord{SubmissionID: req.GetMessageId(), By: req.GetBy(),
@@ -177,6 +182,11 @@ func (s *Session) awaitInbox(now Now, from Addr, req *messages.AwaitInboxRequest
 	var fx Effects
 	s.toInbox(&fx, Await{From: from, IDs: waiting})
 	return fx
+}
+
+// reservedID reports whether an id could be one of ours.
+func reservedID(id string) bool {
+	return slices.ContainsFunc([]string{"reply-", "tool-result-", "assistant-"}, func(p string) bool { return strings.HasPrefix(id, p) })
 }
 
 func ids(list []sessionlog.Message) []string {

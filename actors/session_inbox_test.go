@@ -65,6 +65,12 @@ func TestSteer(t *testing.T) {
 		id := r.queue("c1", "s1")
 		r.refused(messages.MessagePending, steerReq(id))
 	})
+	t.Run("nobody takes an id that a reply or a result could get", func(t *testing.T) {
+		r := newRig(t)
+		for _, id := range []string{"reply-1", "tool-result-c1-7", "assistant-c1-3"} {
+			require.Contains(t, r.refused(messages.BadRequest, steerReq(id)).GetText(), "choose another")
+		}
+	})
 	t.Run("so many messages at once", func(t *testing.T) {
 		r := newRig(t, func(rules *actors.Rules) { rules.QueueMax = 2 })
 		r.do(steerReq("m1"))

@@ -36,6 +36,17 @@ func TestAttach(t *testing.T) {
 		require.True(t, res.GetTurnOpen() && res.GetStepOpen())
 		require.Len(t, r.Log, n)
 	})
+	t.Run("S1 a child does not take a session from its root, nor a root's session back", func(t *testing.T) {
+		r := newRig(t)
+		child := &messages.AttachRequest{Session: "s1", Root: "root", Owner: "parent"}
+		r.refused(messages.DelegatedCaller, child)
+		r.ask("c1")
+		r = unattached(t)
+		r.do(child)
+		r.refused(messages.DelegatedCaller, askReq("c1"))
+		require.True(t, r.do(attach("root")).(*messages.AttachResponse).GetTookOver(), "its root may")
+		r.ask("c1")
+	})
 	t.Run("E7 an empty root", func(t *testing.T) {
 		newRig(t).refused(messages.BadRequest, attach(" "))
 	})

@@ -18,6 +18,11 @@ func (s *Session) attach(now Now, from Addr, req *messages.AttachRequest) Effect
 	if s.root.RootID == req.GetRoot() && s.root.Owner == req.GetOwner() {
 		return s.reply(from, s.attached(s.fold, req.GetRoot(), false, false))
 	}
+	if s.root.RootID == req.GetRoot() && s.root.Owner == "" && req.GetOwner() != "" {
+		// The same instance under an owner: a child that would take the session from its own root.
+		return s.refuse(from, messages.Refuse(messages.DelegatedCaller,
+			"session %q belongs to a root agent, and %q says that it is owned by %q; give a child a session of its own", s.id, req.GetRoot(), req.GetOwner()))
+	}
 	b := s.batch(now)
 	created := s.version == -1
 	took := s.root.RootID != ""

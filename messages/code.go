@@ -31,6 +31,7 @@ const (
 const (
 	Settled           Code = "SETTLED"
 	NotAnswerable     Code = "NOT_ANSWERABLE"
+	UnreadAnswer      Code = "UNREAD_ANSWER"
 	NotFound          Code = "NOT_FOUND"
 	BadRequest        Code = "BAD_REQUEST"
 	TooLarge          Code = "TOO_LARGE"
@@ -136,6 +137,7 @@ var Registry = []Entry{
 	{SessionCorrupt, FaultKind, "This session's log is damaged.", "A record does not follow from the ones before it; the text says where.", "Export what is readable with `parley log`, and restore the session from a backup.", "data_loss", 500, 0, 70},
 	{SessionGeneration, RefusalKind, "This session's log is of a generation that cannot be written.", "It was imported, and keeps its own generation.", "Read, search and export it; start a new session to ask.", "failed_precondition", 400, 0, 33},
 	{SessionExists, RefusalKind, "There is a session of this name already.", "An import never adds to a session and never replaces one.", "Import it under another name (`parley import FILE --as NAME`); `parley export` shows what is there.", "already_exists", 409, 0, 34},
+	{UnreadAnswer, RefusalKind, "An equal question has been answered, and the answer may not have been read.", "A person answered, and the response that carried the answer was lost, as far as can be told. It is not given to a new call: an answer is no permission for the next time.", "Call collect_replies (InboxService.CollectReplies), which lists it. If it is not what you need, ask again then.", "failed_precondition", 409, 0, 36},
 	{BadLog, RefusalKind, "The log cannot be imported.", "It is no log in the public session format, or a record does not follow from the ones before it; the text says where.", "Correct the named line, or export the session again where it was written. Nothing was imported.", "invalid_argument", 400, 0, 35},
 }
 
