@@ -3,6 +3,7 @@ package parley_test
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
 	"html"
 	"io"
 	"net/http"
@@ -116,7 +117,7 @@ func TestThePageAnswersInTime(t *testing.T) {
 	status, page := b.visit("/answer/s/c")
 	require.Equal(t, 200, status)
 	assert.NotContains(t, page, `" checked`, "nothing is chosen before somebody chooses")
-	for _, text := range []string{"Deploy where?", "Target", "staging", "safe", `type="radio"`, `type="checkbox"`, "The agent waits for another"} {
+	for _, text := range []string{"Deploy where?", "Target", "staging", "safe", `type="radio"`, `type="checkbox"`, "The agent waits until "} {
 		assert.Contains(t, page, text)
 	}
 	status, page = b.send("/answer/s/c")
@@ -150,7 +151,8 @@ func TestThePageAnswersInTime(t *testing.T) {
 	assert.Empty(t, form, "there is nothing more to send")
 	status, page = b.visit("/answer/s/c")
 	require.Equal(t, 200, status)
-	assert.Contains(t, page, "Answered by Ada.")
+	assert.Contains(t, page, `<h1 dir="auto">Answered by Ada</h1>`)
+	assert.Equal(t, 2, strings.Count(page, "Answered"), "in the title, and once to read")
 	assert.Contains(t, page, "end to end")
 	assert.NotContains(t, page, "<form")
 }
@@ -183,7 +185,7 @@ func TestThePageAfterTheCall(t *testing.T) {
 	results := askAll(t, agent, "c", time.Second, release[:1])
 	first, second := &browser{t: t, base: w.url}, &browser{t: t, base: w.url}
 	_, page := first.visit("/answer/s/c")
-	assert.Contains(t, page, "waits for another 1s")
+	assert.Regexp(t, `The agent waits until \d\d:\d\d:\d\d \S+\. An answer after that`, page)
 	second.visit("/answer/s/c")
 	_, pending := next(t, results).Result.(parley.Pending)
 	require.True(t, pending)
@@ -280,11 +282,15 @@ func TestThePageIsGuarded(t *testing.T) {
 		status, _ = b.do(http.MethodPost, "/answer/s/c", filled, header)
 		assert.Equal(t, 403, status, name)
 	}
+	_, page = b.do(http.MethodPost, "/answer/s/c", filled, nil)
+	assert.Contains(t, page, "has no Origin header")
 	assert.Equal(t, "open", w.row("s", "c").State)
-	for _, path := range []string{"/answer/s/nothing", "/answer/nobody/c", "/answer/", "/answer/s", "/answer/s/c/d", "/answer/%20/c", "/answer/s/" + strings.Repeat("x", 300)} {
+	for _, path := range []string{"/answer/s/nothing", "/answer/nobody/c", "/answer/nobody", "/answer/s/c/d", "/answer/%20/c", "/answer/%20",
+		"/answer/s/" + strings.Repeat("x", 300), "/answer/" + strings.Repeat("x", 300)} {
 		status, page = b.visit(path)
 		assert.Equal(t, 404, status, path)
 		assert.Contains(t, page, "No such question", path)
+		assert.Contains(t, page, `<a href="/answer">All questions</a>`, path)
 	}
 	for name, change := range map[string]url.Values{"call_seq": {"call_seq": {"x"}}, "submission": {"submission": {""}, "call_seq": filled["call_seq"], "q0": {"1"}}} {
 		status, page = b.do(http.MethodPost, "/answer/s/c", change, http.Header{"Origin": {w.url}})
@@ -297,6 +303,104 @@ func TestThePageIsGuarded(t *testing.T) {
 	assert.Equal(t, "ada", w.row("s", "c").Settlement.By)
 	status, _ = get(t, w.url+"/metrics", "", map[string]string{"Authorization": "Basic YWRhOnRoZS10b2tlbi1vZi1hbi1hbnN3ZXJlcg=="})
 	assert.Equal(t, 401, status, "a password is for pages only")
+}
+
+// The list shows what can be answered, with a way to each page: of all
+// sessions, or of one.
+func TestThePageListsWhatCanBeAnswered(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := &browser{t: t, base: w.url}
+	status, page := b.visit("/answer")
+	require.Equal(t, 200, status)
+	assert.Contains(t, page, "Nothing waits for an answer.")
+	const hostile = `a/b"><i>`
+	first, second := w.attach("s"), w.attach(hostile)
+	askAll(t, first, "open", time.Hour, release)
+	askAll(t, first, "blocking", parley.Never, []parley.Question{{ID: "q", Text: strings.Repeat("é", 400)}})
+	next(t, askAll(t, second, "late", time.Second, []parley.Question{{ID: "q", Text: "<b>Late?</b>"}}))
+	done := askAll(t, second, "done", time.Hour, release[:1])
+	b.visit("/answer/" + url.PathEscape(hostile) + "/done")
+	b.send("/answer/"+url.PathEscape(hostile)+"/done", "q0", "1")
+	next(t, done)
+	for _, path := range []string{"/answer", "/answer/"} {
+		status, page = b.visit(path)
+		require.Equal(t, 200, status)
+		assert.Equal(t, 3, strings.Count(page, `<section class="card">`), path)
+		assert.Contains(t, page, `<a class="text" dir="auto" href="/answer/s/open">Deploy where?</a>`)
+		assert.Contains(t, page, "and 2 more")
+		assert.Regexp(t, `asked just now, the agent waits until \d\d:\d\d:\d\d \S+<`, page)
+		assert.Contains(t, page, strings.Repeat("é", 300)+"…</a>")
+		assert.Contains(t, page, "the agent waits<")
+		assert.Contains(t, page, "&lt;b&gt;Late?")
+		assert.Contains(t, page, "the agent has gone on")
+		assert.NotContains(t, page, "/done", "it is answered")
+	}
+	link := html.UnescapeString(regexp.MustCompile(`href="([^"]*/late)"`).FindStringSubmatch(page)[1])
+	status, page = b.visit(link)
+	require.Equal(t, 200, status, page)
+	assert.Contains(t, page, "has gone on without an answer")
+	status, page = b.visit("/answer/" + url.PathEscape(hostile))
+	require.Equal(t, 200, status)
+	assert.Contains(t, page, "Late?")
+	assert.NotContains(t, page, "Deploy where?", "another session's")
+	assert.Contains(t, page, `<a href="/answer">All questions</a>`)
+	status, _ = b.visit("/answer?after=nonsense")
+	assert.Equal(t, 400, status)
+}
+
+// The queue may be longer than a page, and full of replies that wait for their agent.
+func TestTheListGoesOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	agent := w.attach("s")
+	for i := range 205 {
+		askAll(t, agent, fmt.Sprintf("c%03d", i), time.Hour, release[:1])
+	}
+	b, calls := &browser{t: t, base: w.url}, map[string]bool{}
+	for path := "/answer/s"; path != ""; {
+		status, page := b.visit(path)
+		require.Equal(t, 200, status)
+		for _, m := range regexp.MustCompile(`href="/answer/s/(c\d+)"`).FindAllStringSubmatch(page, -1) {
+			assert.False(t, calls[m[1]], "listed twice: %s", m[1])
+			calls[m[1]] = true
+		}
+		path = ""
+		if more := regexp.MustCompile(`<a href="([^"]*)">More</a>`).FindStringSubmatch(page); more != nil {
+			path = html.UnescapeString(more[1])
+		}
+	}
+	assert.Len(t, calls, 205)
+}
+
+// Those who may only look get the list, and no way to answer. A browser finds
+// it at the root, where a program finds nothing.
+func TestTheListIsForThoseWhoMayLook(t *testing.T) {
+	t.Parallel()
+	const answerer, viewer, agent = "the-token-of-an-answerer", "the-token-of-a-viewer", "the-token-of-an-agent"
+	w := start(t, parley.Config{Memory: true, Logger: quiet}, parley.ServeOptions{Tokens: map[parley.Role][]string{
+		parley.RoleViewer: {viewer}, parley.RoleAnswerer: {answerer}, parley.RoleAgent: {agent}}})
+	askAll(t, w.attach("a/b"), "c", time.Hour, release[:1])
+	b := &browser{t: t, base: w.url, user: "ada"}
+	browsing := http.Header{"Accept": {"text/html,application/xhtml+xml;q=0.9,*/*;q=0.8"}}
+	for token, want := range map[string]struct {
+		status int
+		link   bool
+	}{"": {401, false}, "not-the-token-of-anybody": {401, false}, agent: {403, false}, viewer: {200, false}, answerer: {200, true}} {
+		b.password = token
+		for _, path := range []string{"/", "/answer", "/answer/", "/answer/a%2Fb"} {
+			status, page := b.do(http.MethodGet, path, nil, browsing)
+			assert.Equal(t, want.status, status, "%s with %q", path, token)
+			assert.Equal(t, want.status == 200, strings.Contains(page, "Deploy where?"), "%s with %q", path, token)
+			assert.Equal(t, want.link, strings.Contains(page, `href="/answer/a%2Fb/c"`), "%s with %q", path, token)
+		}
+	}
+	for _, path := range []string{"/", "/nothing"} {
+		status, text := get(t, newWorld(t).url+path, "", nil)
+		assert.Equal(t, 404, status)
+		assert.Contains(t, text, `"code":"NOT_FOUND"`)
+		assert.Contains(t, text, "a browser to /answer")
+	}
 }
 
 // A form whose questions are not asked any more answers nothing.

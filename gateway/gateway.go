@@ -60,13 +60,15 @@ func (g *Gateway) routes() http.Handler {
 		mux.Handle("/mcp", g.opts.MCP.Handler())
 		mux.Handle("/mcp/", g.opts.MCP.Handler())
 	}
+	mux.HandleFunc("GET /{$}", g.rootPage)
+	mux.HandleFunc("GET "+ListPath, g.listPage)
+	mux.HandleFunc("GET "+ListPath+"/{$}", g.listPage)
+	mux.HandleFunc("GET "+ListPath+"/{session}", g.listPage)
 	mux.HandleFunc("GET /answer/{session}/{call}", g.answerPage)
 	mux.HandleFunc("POST /answer/{session}/{call}", g.answerPage)
 	mux.HandleFunc("GET /healthz", g.healthz)
 	mux.HandleFunc("GET /metrics", g.metrics)
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		g.writeRefusal(w, r, messages.Refuse(messages.NotFound, "nothing is served at %s %.200q", r.Method, r.URL.Path))
-	})
+	mux.HandleFunc("/", g.nothingHere)
 	return mux
 }
 

@@ -29,7 +29,7 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 		if g.preflight(w, r) {
 			return
 		}
-		to := ruleOf(r.URL.Path)
+		to := ruleFor(r.URL)
 		r, err := g.admit(r, to)
 		if err != nil {
 			if err.Code == messages.Unauthenticated {

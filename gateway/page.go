@@ -7,7 +7,6 @@ import (
 	_ "embed"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"html/template"
 	"net/http"
 	"net/url"
@@ -52,6 +51,10 @@ type page struct {
 	Notice          *notice
 	Questions       []pageQuestion
 	Draft           []string
+
+	List bool // of questions, in place of one
+	Rows []listRow
+	Next string // where the list goes on
 
 	Form                   bool
 	Action, Submission, By string
@@ -125,7 +128,8 @@ func fromOwnPage(r *http.Request) *messages.Error {
 	if r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") == "same-origin" {
 		return nil
 	}
-	return messages.Refuse(messages.ForeignOrigin, "the request does not say which page sent it")
+	return messages.Refuse(messages.ForeignOrigin, "the request has no Origin header, so nothing says which page sent it; "+
+		"a browser sends one with the form, and a program answers with QuestionService.Submit")
 }
 
 // takeAnswer hands a form in, and shows what became of it.
@@ -288,22 +292,27 @@ func standing(row *messages.QuestionRow) string {
 		return "The agent waits for this answer and does nothing until it comes."
 	case row.GetDeadlineMs() == 0:
 		return "The agent waits for this answer."
+	case row.GetRemainingMs() <= 0:
+		return "The agent still waits, while somebody has this question open. A later answer reaches it too, as a late reply."
 	}
-	left := (time.Duration(row.GetRemainingMs()) * time.Millisecond).Round(time.Second)
-	return fmt.Sprintf("The agent waits for another %v. An answer after that reaches it too, as a late reply.", left)
+	return "The agent waits until " + clock(row.GetDeadlineMs(), time.Now()) + ". An answer after that reaches it too, as a late reply."
 }
 
 // ended says how a settled question ended.
 func ended(s *messages.Settlement) (title, text string) {
+	title, text = "Settled: "+s.GetOutcome(), s.GetReason()
 	switch s.GetOutcome() {
 	case "answered":
-		return "Answered", by("Answered", s)
+		title = "Answered"
 	case "skipped":
-		return "Skipped", by("Skipped", s) + " Nobody decided; that is no permission."
+		title, text = "Skipped", strings.TrimSpace("Nobody decided; that is no permission. "+text)
 	case "withdrawn", "aborted", "cancelled", "root_changed":
-		return "Taken back", by("The question was taken back", s)
+		title = "Taken back"
 	}
-	return "Settled", by("The question is settled ("+s.GetOutcome()+")", s)
+	if s.GetBy() != "" {
+		title += " by " + s.GetBy()
+	}
+	return title, text
 }
 
 func by(what string, s *messages.Settlement) string {
@@ -363,8 +372,8 @@ var toldApart = map[messages.Code]struct {
 	notice notice
 }{
 	messages.NotFound: {"No such question", notice{"", "There is no question at this address.",
-		"Was the link copied whole? The list of questions shows those that are open."}},
-	messages.Unauthenticated: {"Who are you?", notice{"", "This node wants the token of an answerer.",
+		"Was the link copied whole? Below is the way to all questions that can be answered now."}},
+	messages.Unauthenticated: {"Who are you?", notice{"", "This node wants the token of an answerer, or of a viewer to look only.",
 		"Load the page again and give the token as the password; the name is up to you."}},
 	messages.ForbiddenRole: {title: "Not with this token"},
 	messages.Unavailable:   {title: "Not now"},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -45,6 +46,7 @@ type rule struct {
 var (
 	everybody = rule{}
 	reads     = rule{roles: []Role{RoleViewer, RoleAnswerer, RoleAgent, RoleOperator}}
+	looks     = rule{roles: []Role{RoleViewer, RoleAnswerer, RoleOperator}}
 	answers   = rule{roles: []Role{RoleAnswerer, RoleOperator}}
 	asks      = rule{roles: []Role{RoleAgent, RoleOperator}}
 	operates  = rule{roles: []Role{RoleOperator}}
@@ -94,12 +96,24 @@ var access = map[string]rule{
 
 	"/healthz": everybody,
 	"/metrics": operates, // numbers of all sessions together
+	"/":        looks,
+	ListPath:   looks, // and /answer/SESSION, see ruleFor
 	"/answer/": answers,
 	"/mcp":     asks,
 	"/mcp/":    asks,
 }
 
-// ruleOf is the rule of a path: its own, or that of the longest prefix.
+// ruleFor is the rule of a request. A session below /answer is a list to look
+// at, what is below the session a call to answer; they are told apart as the
+// router does, for which an escaped slash is part of a name.
+func ruleFor(u *url.URL) rule {
+	if below, ok := strings.CutPrefix(u.EscapedPath(), ListPath+"/"); ok && !strings.Contains(below, "/") {
+		return access[ListPath]
+	}
+	return ruleOf(u.Path)
+}
+
+// ruleOf is the rule of a path: its own, or that of the longest prefix below /.
 func ruleOf(path string) rule {
 	if r, ok := access[path]; ok {
 		return r
@@ -208,7 +222,10 @@ func challenge(r *http.Request) string {
 }
 
 // isPage tells whether a person's browser asks, and wants a page back.
-func isPage(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/answer/") }
+func isPage(r *http.Request) bool {
+	return r.URL.Path == ListPath || strings.HasPrefix(r.URL.Path, ListPath+"/") ||
+		r.URL.Path == "/" && strings.Contains(r.Header.Get("Accept"), "text/html")
+}
 
 func validateTokens(o *Options) []error {
 	var errs []error
