@@ -2,9 +2,11 @@ package parley
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"syscall"
 	"time"
 
 	"github.com/parleyrun/parley/gateway"
@@ -88,7 +90,7 @@ func (n *Node) Serve(ctx context.Context, opts ServeOptions) error {
 		}
 		var err error
 		if ln, err = listenConfig.Listen(ctx, "tcp", addr); err != nil {
-			return messages.Refuse(messages.BadRequest, "cannot listen on %s: %v", addr, err)
+			return cannotListen(addr, err)
 		}
 	}
 	if opts.PublicURL == "" {
@@ -106,6 +108,14 @@ func (n *Node) Serve(ctx context.Context, opts ServeOptions) error {
 		return fmt.Errorf("parley: %w", err)
 	}
 	return nil
+}
+
+// cannotListen says why there is no port, and where to find another.
+func cannotListen(addr string, err error) *messages.Error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return messages.Refuse(messages.Unavailable, "something listens on %s already, a node perhaps; give another address as Listen (port 0 finds a free one)", addr)
+	}
+	return messages.Refuse(messages.BadRequest, "cannot listen on %s: %v", addr, err)
 }
 
 // Handler is the doors without a server, for a program that has its own.
