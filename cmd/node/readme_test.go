@@ -1,12 +1,16 @@
 package main
 
 import (
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // blocks returns the fenced blocks of the README in a language.
@@ -117,18 +121,49 @@ func serveReadme(t *testing.T, dir string, env []string, step string) (address s
 	return regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(got)
 }
 
-// The program in the README is one that the compiler and vet accept.
-func TestReadmeProgramCompiles(t *testing.T) {
+// The program in the README runs, prints how it is answered, and is. Where its address is taken it says so and ends.
+func TestReadmeProgram(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "main.go")
-	if err := os.WriteFile(file, []byte(blocks(t, "go")[0]), 0o600); err != nil {
-		t.Fatal(err)
+	parley, err := binary()
+	require.NoError(t, err)
+	dir, address := t.TempDir(), quietPort(t)
+	require.NoError(t, os.Symlink(parley, filepath.Join(dir, "parley")))
+	file, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "program")
+	text := blocks(t, "go")[0]
+	require.Contains(t, text, "127.0.0.1:7411")
+	require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(text, "127.0.0.1:7411", address)), 0o600))
+	for _, args := range [][]string{{"vet", file}, {"build", "-o", program, file}} {
+		cmd := exec.CommandContext(t.Context(), "go", args...)
+		cmd.Dir = filepath.Join("..", "..")
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
 	}
-	cmd := exec.CommandContext(t.Context(), "go", "vet", file)
-	cmd.Dir = filepath.Join("..", "..")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
+
+	for range 2 { // the second run asks another question
+		cmd := exec.CommandContext(t.Context(), program)
+		cmd.Dir = dir
+		out, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		p := &process{t: t, cmd: cmd, out: lines(out)}
+		command := p.await(p.out, "./parley answer program")
+		require.Eventually(t, func() bool { // the question may be there before the port is
+			answer := exec.CommandContext(t.Context(), "sh", "-c", command)
+			answer.Dir, answer.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "USER=ada"}
+			return answer.Run() == nil
+		}, 10*time.Second, 100*time.Millisecond)
+		p.await(p.out, "[Yes]")
+		require.NoError(t, cmd.Wait())
 	}
+
+	taken, err := net.Listen("tcp", address)
+	require.NoError(t, err)
+	defer func() { _ = taken.Close() }()
+	cmd := exec.CommandContext(t.Context(), program)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(out), "something listens on "+address+" already")
 }
 
 // What the README points to is there.
@@ -138,7 +173,8 @@ func TestReadmeLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range regexp.MustCompile(`\]\(([^)]+)\)`).FindAllStringSubmatch(string(text), -1) {
-		if _, err := os.Stat(filepath.Join("..", "..", m[1])); err != nil {
+		file, _, _ := strings.Cut(m[1], "#")
+		if _, err := os.Stat(filepath.Join("..", "..", file)); err != nil {
 			t.Errorf("the README points to %s: %v", m[1], err)
 		}
 	}
