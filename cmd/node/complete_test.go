@@ -40,6 +40,8 @@ func TestTabKnowsWhatTheNodeKnows(t *testing.T) {
 		"answer demo q-2 --option ": {},
 		"log demo ":                 {},
 		"sessions ":                 {},
+		"hook ":                     {"claude-code", "codex", "opencode"},
+		"hook codex ":               {},
 		"serve --mode ":             {"timed", "legacy"},
 	} {
 		require.Equal(t, want, offered(t, f.url, strings.Split(line, " ")...), line)

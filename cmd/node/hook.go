@@ -49,8 +49,14 @@ read, it prints {} and exits with 0, and stderr says why. The session is
 what that call handed out; at PreToolUse of Claude Code they are given the
 session, unless it is named.`,
 		Example: `  parley hook claude-code --print-settings
-  parley hook codex --print-settings >> ~/.codex/config.toml
-  parley hook opencode --session demo --opencode-session ses_1 --watch`,
+  parley hook codex --print-settings >> ~/.codex/config.toml   # once
+  parley hook opencode --session demo --opencode-session SESSION_ID --watch`,
+		ValidArgsFunction: func(_ *cobra.Command, words []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			if len(words) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return []cobra.Completion{claudeCode, codexAgent, openCode}, cobra.ShellCompDirectiveNoFileComp
+		},
 		Args: func(cmd *cobra.Command, words []string) error {
 			return softly(c, firstError(args(1, 1, "AGENT")(cmd, words), func() error {
 				if len(words) != 1 {

@@ -155,12 +155,15 @@ func TestAgentPagesTryIt(t *testing.T) {
 		_, after, _ := strings.Cut(text, "## Try it\n")
 		at := slices.IndexFunc(found, func(f fence) bool { return strings.HasPrefix(after, "\n```sh\n"+f.text) })
 		require.GreaterOrEqual(t, at, 0, page)
-		cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.ReplaceAll(found[at].text, "shop", page))
-		cmd.Env = append(n.env, "PATH="+filepath.Dir(path)+":"+os.Getenv("PATH"), "USER=ada", "HOME="+t.TempDir())
-		cmd.Stderr = io.Discard
-		out, err := cmd.Output()
-		require.NoError(t, err, page)
-		require.Contains(t, string(out), `"1 reply waits: call collect_replies."`, page)
+		for range 2 { // what was tried once can be tried again
+			cmd := exec.CommandContext(t.Context(), "sh", "-c", found[at].text)
+			cmd.Env = append(n.env, "PATH="+filepath.Dir(path)+":"+os.Getenv("PATH"), "USER=ada", "HOME="+t.TempDir())
+			cmd.Stderr = io.Discard
+			out, err := cmd.Output()
+			require.NoError(t, err, page)
+			require.Contains(t, string(out), `"1 reply waits: call collect_replies."`, page)
+			require.Contains(t, string(out), "  = Yes\n", page)
+		}
 	}
-	require.Contains(t, n.run(t, "questions").out, "replied")
+	require.Empty(t, n.run(t, "questions").out)
 }

@@ -38,7 +38,7 @@ test("what is packed is what should ship, its types work under nodenext and bund
     blocks.forEach((block, i) => {
       const name = `${basename(page, ".md").toLowerCase()}-${i}`;
       if (block.includes("awaitReplies")) loops.push(name);
-      writeFileSync(join(consumer, `${name}.ts`), block.replaceAll("http://127.0.0.1:7410", node.url).replace('"demo"', `"${name}"`));
+      writeFileSync(join(consumer, `${name}.ts`), block.replaceAll("http://127.0.0.1:7410", node.url).replace('"ts-demo"', `"${name}"`));
     });
   }
   for (const scope of ["@bufbuild", "@connectrpc"]) symlinkSync(join(top, "node_modules", scope), join(consumer, "node_modules", scope), "junction");
