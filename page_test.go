@@ -207,6 +207,28 @@ func TestThePageAfterTheCall(t *testing.T) {
 	assert.Contains(t, page, `<p class="answer" dir="auto">staging</p>`)
 }
 
+// A deadline that has passed while somebody holds it is not told as one to come.
+func TestThePageOfAHeldDeadline(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	results := askAll(t, w.attach("s"), "c", time.Second, release[:1])
+	claim, err := w.AttachWait(t.Context(), "s", "c")
+	require.NoError(t, err)
+	b := &browser{t: t, base: w.url}
+	require.Eventually(t, func() bool {
+		_, page := b.visit("/answer/s/c")
+		return strings.Contains(page, "deadline has passed, but its call is held open")
+	}, 10*time.Second, 50*time.Millisecond)
+	_, page := b.visit("/answer")
+	assert.Contains(t, page, "the agent still waits, for now")
+	b.visit("/answer/s/c")
+	status, page := b.send("/answer/s/c", "q0", "1")
+	require.Equal(t, 200, status)
+	assert.Contains(t, page, "Answered in time")
+	assert.IsType(t, parley.Answered{}, next(t, results).Result)
+	claim.Release()
+}
+
 // What an agent writes is shown, and never run.
 func TestThePageEscapesHostileText(t *testing.T) {
 	t.Parallel()

@@ -293,7 +293,7 @@ func standing(row *messages.QuestionRow) string {
 	case row.GetDeadlineMs() == 0:
 		return "The agent waits for this answer."
 	case row.GetRemainingMs() <= 0:
-		return "The agent still waits, while somebody has this question open. A later answer reaches it too, as a late reply."
+		return "The agent's deadline has passed, but its call is held open for now: an answer can still be in time. A later one reaches it as a late reply."
 	}
 	return "The agent waits until " + clock(row.GetDeadlineMs(), time.Now()) + ". An answer after that reaches it too, as a late reply."
 }

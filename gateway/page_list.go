@@ -129,7 +129,7 @@ func waits(row *messages.QuestionRow, now time.Time) string {
 	case row.GetDeadlineMs() == 0 || row.GetUnkeyed():
 		return "the agent waits"
 	case row.GetRemainingMs() <= 0:
-		return "the agent waits while somebody has it open"
+		return "the agent still waits, for now"
 	}
 	return "the agent waits until " + clock(row.GetDeadlineMs(), now)
 }
