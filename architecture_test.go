@@ -62,6 +62,7 @@ var libraries = []struct{ path, code, tests string }{
 	{"github.com/spf13/pflag", "cmd/node", ""},
 	{"github.com/stretchr/testify", "", "*"},
 	{"go.etcd.io/etcd", "supervisor", ""},
+	{"golang.org/x/sys", "gateway", ""},
 	{"golang.org/x/term", "cmd/node", ""},
 	{"google.golang.org/protobuf", "*", "*"},
 	{"pgregory.net/rapid", "", "*"},

@@ -78,12 +78,11 @@ func (d *Door) ask(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallTool
 	if bad != nil {
 		return fail(bad, nil), nil
 	}
-	if who.life.owner != "" { // whatever the session's root may do (Q-044, fault S1)
+	if no := forChild(who.life, "a delegated agent cannot ask the user; put the open question into its final result"); no != nil {
 		if err := d.attach(ctx, who); err != nil {
 			return fail(err, who.meta("")), nil
 		}
-		return fail(messages.Refuse(messages.DelegatedCaller,
-			"a delegated agent cannot ask the user; put the open question into its final result"), who.meta("")), nil
+		return fail(no, who.meta("")), nil
 	}
 	return d.newCall(who, in).run(ctx), nil
 }
@@ -424,11 +423,11 @@ func (c *call) result(ctx context.Context, end ending) (result *sdk.CallToolResu
 	case r.GetAnswered() != nil:
 		return succeed(r.GetResult(), meta), true
 	case r.GetPending() != nil:
-		return succeed(c.pending(ctx, r.GetPending().GetMessage()), meta), true
+		return succeed(c.pending(ctx), meta), true
 	case r != nil:
 		return fail(messages.Refuse(messages.Bug, "call %q ended without an outcome", c.id), meta), false
 	case durable && c.door.timed():
-		return succeed(c.pending(ctx, guidance), meta), c.continued
+		return succeed(c.pending(ctx), meta), c.continued
 	}
 	return fail(messages.Refuse(messages.Unavailable, "the request ended (%s) before the node said what became of the question", c.over), meta), false
 }
@@ -440,14 +439,16 @@ func recorded(err error) bool {
 	return errors.As(err, &e) && !e.Temporary()
 }
 
-// guidance is what a pending result says when the session has not said it.
-const guidance = "No answer arrived in time. The question is pending: this is not a skip and not permission. " +
-	"Go on with independent work. The user can still answer."
+// guidance is what a pending result says. The session's own words are
+// for agents whose turns take in user messages; here nothing arrives by itself.
+const guidance = "No answer arrived before the timeout. The question is pending: this is not a skip and not permission. " +
+	"Go on with independent work. The user can still answer: the reply, an answer_to_pending_question with this callId and " +
+	"the original questions, is then handed out by " + toolCollect + "."
 
 // pending is the closed shape of Q-031. What the door adds is in its words: how
 // long the wait was, which session this is, and whether replies wait.
-func (c *call) pending(ctx context.Context, message string) string {
-	words := []string{message}
+func (c *call) pending(ctx context.Context) string {
+	words := []string{guidance}
 	switch {
 	case c.who.life.gone.Err() != nil:
 		words = append(words, "The request ended before its wait was over: "+c.over+".")
@@ -456,7 +457,6 @@ func (c *call) pending(ctx context.Context, message string) string {
 	case c.wait >= 0:
 		words = append(words, "The wait was "+spell(c.wait)+".")
 	}
-	words = append(words, "The reply is handed out by "+toolCollect+".")
 	if c.who.minted {
 		words = append(words, "Pass session "+compact(c.who.session)+" to "+toolCollect+".")
 	}

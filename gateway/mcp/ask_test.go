@@ -79,18 +79,18 @@ func TestAskPending(t *testing.T) {
 		want                    string
 	}{
 		{"Q-031 the client's limit", "unknown", `{"questions":[{"question":"?"}]}`, func(l *life) { l.session = "demo" }, nil,
-			"Nobody answered. Waited 50 seconds, the longest this client allows. The reply is handed out by collect_replies."},
+			guidance + " Waited 50 seconds, the longest this client allows."},
 		{"Q-031 the call's own timeout", "unknown", `{"timeout":"30s","questions":[{"question":"?"}]}`, func(l *life) { l.session = "demo" }, nil,
-			"Nobody answered. The wait was 30 seconds. The reply is handed out by collect_replies."},
+			guidance + " The wait was 30 seconds."},
 		{"Q-028 -1 obeys the client too", "codex-mcp-client", `{"timeout":-1,"questions":[{"question":"?"}]}`, func(l *life) { l.session = "demo" }, nil,
-			"Nobody answered. Waited 280 seconds, the longest this client allows. The reply is handed out by collect_replies."},
+			guidance + " Waited 280 seconds, the longest this client allows."},
 		{"a minted session is told", "unknown", `{"questions":[{"question":"?"}]}`, nil, nil,
-			`Nobody answered. Waited 50 seconds, the longest this client allows. The reply is handed out by collect_replies. Pass session "mcp-1" to collect_replies.`},
+			guidance + ` Waited 50 seconds, the longest this client allows. Pass session "mcp-1" to collect_replies.`},
 		{"replies that wait are told of, and not told", "unknown", `{"questions":[{"question":"?"}]}`, func(l *life) { l.session = "demo" },
 			&messages.AwaitInboxResponse{Queued: 1, Undelivered: 1},
-			"Nobody answered. Waited 50 seconds, the longest this client allows. The reply is handed out by collect_replies. 2 replies wait: call collect_replies."},
+			guidance + " Waited 50 seconds, the longest this client allows. 2 replies wait: call collect_replies."},
 		{"one reply", "unknown", `{"questions":[{"question":"?"}]}`, func(l *life) { l.session = "demo" }, &messages.AwaitInboxResponse{Queued: 1},
-			"Nobody answered. Waited 50 seconds, the longest this client allows. The reply is handed out by collect_replies. 1 reply waits: call collect_replies."},
+			guidance + " Waited 50 seconds, the longest this client allows. 1 reply waits: call collect_replies."},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newStage(t)
@@ -636,4 +636,36 @@ func TestWhatCannotBeRecordedIsNotWaitedFor(t *testing.T) {
 		_, message := pendingOf(t, r.result(got))
 		require.NotContains(t, message, "wait: call")
 	})
+}
+
+// An answer that may not have been read is listed, and given to no new call.
+func TestAnUnreadAnswerIsToBeCollectedFirst(t *testing.T) {
+	r := newStage(t)
+	r.lives(func(l *life) { l.session = "demo" })
+	says(r.node, func(m *messages.AskRequest) (messages.Reply, error) {
+		return nil, messages.Refuse(messages.UnreadAnswer, `call "q-1" asked this before, and its answer may not have been read`)
+	})
+	text := failureOf(t, r.run(r.client("any"), toolAsk, shipIt))
+	require.Contains(t, text, `Error: UNREAD_ANSWER: call "q-1" asked this before`)
+	require.Contains(t, text, "(Call collect_replies")
+	require.Contains(t, text, "ask again")
+	require.Zero(t, r.write(), "nothing was delivered")
+	require.Empty(t, r.door.alive.sessions)
+	require.Contains(t, instructions, "UNREAD_ANSWER")
+}
+
+// Q-031: all that a pending result says, and nothing that is not so over MCP.
+func TestTheGuidanceOfAPendingResult(t *testing.T) {
+	for _, says := range []string{"No answer arrived before the timeout", "pending", "not a skip", "not permission", "independent work",
+		"user can still answer", "answer_to_pending_question", "callId", "original questions", "handed out by collect_replies"} {
+		require.Contains(t, guidance, says)
+	}
+	require.NotContains(t, guidance, "user message")
+	r := newStage(t)
+	got := r.call(r.client("any"), toolAsk, shipIt)
+	r.node.settle(r.node.open(t, 1)[0].call, verdict{response: &messages.AskResponse{Outcome: &messages.AskResponse_Pending{Pending: &messages.Pending{
+		Message: "The reply will arrive as a user message."}}}})
+	_, message := pendingOf(t, r.result(got))
+	require.NotContains(t, message, "user message")
+	require.Equal(t, 1, strings.Count(message, "handed out"))
 }

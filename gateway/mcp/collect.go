@@ -37,6 +37,9 @@ type item struct {
 // collect is the tool collect_replies. A written response is no receipt: what
 // it lists is listed again until `after` names its token.
 func (d *Door) collect(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	if no := forChild(lifeOf(ctx), "the replies belong to the root agent that asked; a delegated agent has none to collect"); no != nil {
+		return fail(no, nil), nil
+	}
 	session, after, bad := readCollect(req.Params.Arguments)
 	if bad != nil {
 		return fail(bad, nil), nil

@@ -41,7 +41,7 @@ func New(port Port, opts Options) (*Door, error) {
 	d := &Door{port: port, opts: opts, clock: wallClock{}, definition: def}
 	d.shared = sdk.NewServer(&sdk.Implementation{Name: "parley", Title: "Parley", Version: opts.Version}, &sdk.ServerOptions{
 		Instructions: instructions,
-		Logger:       opts.Logger,
+		Logger:       slog.New(hushed{opts.Logger.Handler()}),
 		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}},
 		// What a client sees is written for it alone.
 		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },

@@ -8,9 +8,12 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parleyrun/parley/messages"
 )
@@ -43,9 +46,11 @@ func (t *transports) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case http.MethodGet:
 		proved(r)
 		t.get(w, r)
-	case http.MethodDelete: // the SDK waits for the calls under way
+	case http.MethodDelete:
 		proved(r)
-		t.endAll(r.Header.Get(sessionHeader), errDeleted)
+		if s := t.connection(r); s != nil { // the SDK waits for the calls under way
+			t.endAll(s.ID(), errDeleted)
+		}
 		t.handlerFor(r).ServeHTTP(w, r)
 	default:
 		t.handlerFor(r).ServeHTTP(w, r)
@@ -63,6 +68,21 @@ func (t *transports) handlerFor(r *http.Request) http.Handler {
 	return t.older
 }
 
+// connection is the open connection that a request belongs to; nil: to none,
+// or the request is one that the SDK refuses for its revision.
+func (t *transports) connection(r *http.Request) *sdk.ServerSession {
+	id, revision := r.Header.Get(sessionHeader), r.Header.Get(versionHeader)
+	if id == "" || standsAlone(r) || revision != "" && !slices.Contains(sdk.SupportedProtocolVersions(), revision) {
+		return nil
+	}
+	for s := range t.server.Sessions() {
+		if s.ID() == id {
+			return s
+		}
+	}
+	return nil
+}
+
 type mintedKey struct{}
 
 // post serves one message of a client.
@@ -73,19 +93,24 @@ func (t *transports) post(w http.ResponseWriter, r *http.Request, at address) {
 		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	for _, id := range readCancelled(body) {
-		t.cancelled(r.Header.Get(sessionHeader), id)
+	session := t.connection(r)
+	if session != nil {
+		defer t.using(session.ID())()
+		for _, id := range readCancelled(body) {
+			t.cancelled(session, id)
+		}
 	}
 	proved(r)
 	ids, tools := readCalls(body)
 	if !standsAlone(r) && r.Header.Get(sessionHeader) == "" { // a connection begins
-		if t.connections() >= t.sessionsMax {
-			refuse(w, ids, messages.Refuse(messages.Unavailable, "%d MCP connections are open, the limit is %d; idle ones end after %v",
-				t.sessionsMax, t.sessionsMax, sessionTimeout), http.StatusServiceUnavailable)
+		if !t.makeRoom() {
+			refuse(w, ids, messages.Refuse(messages.Unavailable, "%d MCP connections are open and in use, the limit is %d",
+				t.sessionsMax, t.sessionsMax), http.StatusServiceUnavailable)
 			return
 		}
 		// The SDK keeps the values of this context for the whole connection.
 		r = r.WithContext(context.WithValue(r.Context(), mintedKey{}, new(minted)))
+		defer func() { t.using(w.Header().Get(sessionHeader))() }()
 	}
 	if !tools {
 		t.handlerFor(r).ServeHTTP(w, r)
@@ -96,32 +121,34 @@ func (t *transports) post(w http.ResponseWriter, r *http.Request, at address) {
 		refuse(w, ids, messages.Refuse(messages.Unavailable, "%d calls are held, the limit is %d", t.heldMax, t.heldMax), http.StatusTooManyRequests)
 		return
 	}
-	x.stateful, x.transport = !standsAlone(r), r.Header.Get(sessionHeader)
+	x.stateful = !standsAlone(r)
+	if session != nil {
+		x.transport = session.ID()
+	}
 	r.Header.Set(exchangeHeader, x.id)
 	t.carry(x, w, r, true)
 }
 
 // cancelled: a client gave up a call. One whose response is on the way will not
 // be read, unless it is a client that gives up what it has read as well.
-func (t *transports) cancelled(transport, id string) {
-	if transport == "" {
-		return // a request that stands alone is given up by closing it
+// A request that stands alone is given up by closing it.
+func (t *transports) cancelled(s *sdk.ServerSession, id string) {
+	if p := s.InitializeParams(); p != nil && p.ClientInfo != nil && clientOf(p.ClientInfo.Name).cancelsAll {
+		return
 	}
-	for s := range t.server.Sessions() {
-		if s.ID() == transport && s.InitializeParams() != nil && clientOf(s.InitializeParams().ClientInfo.Name).cancelsAll {
-			return
-		}
-	}
-	t.threwAway(id, func(x *exchange) bool { return x.transport == transport })
+	t.threwAway(id, func(x *exchange) bool { return x.transport == s.ID() })
 }
 
 // get serves a stream that a client opens to listen, or for the rest of one
 // that was cut.
 func (t *transports) get(w http.ResponseWriter, r *http.Request) {
-	if stream, _, resumes := strings.Cut(r.Header.Get(resumeHeader), "_"); resumes && !standsAlone(r) {
-		if x := t.resumed(r.Header.Get(sessionHeader), stream); x != nil {
-			t.carry(x, w, r, false)
-			return
+	if s := t.connection(r); s != nil {
+		defer t.using(s.ID())()
+		if stream, _, resumes := strings.Cut(r.Header.Get(resumeHeader), "_"); resumes {
+			if x := t.resumed(s.ID(), stream); x != nil {
+				t.carry(x, w, r, false)
+				return
+			}
 		}
 	}
 	// Nothing is owed on this stream: it ends with the node, and not before.
@@ -175,16 +202,6 @@ func (t *transports) comment(out *response) (stop func()) {
 	return end
 }
 
-// connections counts the transport sessions that are open.
-func (t *transports) connections() (n int) {
-	for s := range t.server.Sessions() {
-		if s.ID() != "" {
-			n++
-		}
-	}
-	return n
-}
-
 // addressOf reads an endpoint: /mcp/<session>?owner=…&wait_max=….
 func addressOf(u *url.URL) (at address, bad *messages.Error) {
 	rest := strings.TrimPrefix(strings.TrimPrefix(u.EscapedPath(), Path), "/")
@@ -192,6 +209,9 @@ func addressOf(u *url.URL) (at address, bad *messages.Error) {
 		session, err := url.PathUnescape(rest)
 		if err != nil || strings.Contains(rest, "/") {
 			return at, messages.Refuse(messages.BadRequest, "the path %.300q is not %s/SESSION; write a slash within the session's name as %%2F", u.EscapedPath(), Path)
+		}
+		if session == "." || session == ".." {
+			return at, messages.Refuse(messages.BadRequest, "the path %.300q names the session %q, which clients take for a folder; choose another name", u.EscapedPath(), session)
 		}
 		if bad := messages.CheckID("the session in the path", session); bad != nil {
 			return at, bad

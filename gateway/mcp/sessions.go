@@ -102,51 +102,67 @@ func (d *Door) speak(ctx context.Context, who caller, cmd messages.Command) (mes
 		if again || !who.ours || messages.CodeOf(err) != messages.NotFound {
 			return reply, err
 		}
-		d.attached.forget(who.session)
+		d.attached.forget(who.binding())
 	}
 }
 
-// attach makes the door the agent of a session, once per process.
+// attach makes the door the agent of a session, once per process. An owner that
+// the session's root does not have is the session's to refuse.
 func (d *Door) attach(ctx context.Context, who caller) error {
-	if !who.ours || d.attached.has(who.session) {
+	if !who.ours || d.attached.has(who.binding()) {
 		return nil
 	}
 	if _, err := d.port.Do(ctx, &messages.AttachRequest{Session: who.session, Root: Root, Owner: who.life.owner}); err != nil {
 		return err
 	}
-	d.attached.add(who.session)
+	d.attached.add(who.binding())
 	return nil
+}
+
+// binding is a session and who owns its agent. A child that names its owner's
+// session is not attached because its owner is.
+type binding struct{ session, owner string }
+
+func (who caller) binding() binding { return binding{who.session, who.life.owner} }
+
+// forChild refuses what an owned child may not do; nil for any other caller.
+// Whatever the session's root may do does not matter (Q-044, fault S1).
+func forChild(l *life, text string) *messages.Error {
+	if l.owner == "" {
+		return nil
+	}
+	return messages.Refuse(messages.DelegatedCaller, "%s", text)
 }
 
 // attachedMax bounds the memory of what was attached; attaching is idempotent.
 const attachedMax = 1 << 14
 
-// attached are the sessions that this process has attached.
+// attached are the bindings that this process has made.
 type attached struct {
 	mu       sync.Mutex
-	sessions map[string]struct{}
+	bindings map[binding]struct{}
 }
 
-func (a *attached) has(session string) bool {
+func (a *attached) has(b binding) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	_, ok := a.sessions[session]
+	_, ok := a.bindings[b]
 	return ok
 }
 
-func (a *attached) add(session string) {
+func (a *attached) add(b binding) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.sessions == nil || len(a.sessions) >= attachedMax {
-		a.sessions = map[string]struct{}{}
+	if a.bindings == nil || len(a.bindings) >= attachedMax {
+		a.bindings = map[binding]struct{}{}
 	}
-	a.sessions[session] = struct{}{}
+	a.bindings[b] = struct{}{}
 }
 
-func (a *attached) forget(session string) {
+func (a *attached) forget(b binding) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.sessions, session)
+	delete(a.bindings, b)
 }
 
 // alive knows, per session, the attempts whose requests still live: their

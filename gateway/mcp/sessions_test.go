@@ -140,20 +140,48 @@ func TestAnOwnedChildMayNotAsk(t *testing.T) {
 	attached := told[*messages.AttachRequest](r.node)
 	require.Len(t, attached, 1)
 	require.Equal(t, "child mcp parent", attached[0].GetSession()+" "+attached[0].GetRoot()+" "+attached[0].GetOwner())
-	said(t, r.run(client, toolCollect, `{}`))
 	t.Run("nor in the session of its owner", func(t *testing.T) {
 		r.lives(func(l *life) { l.owner = "parent" })
 		require.Contains(t, failureOf(t, r.run(client, toolAsk, `{"session":"parent","questions":[{"question":"?"}]}`)), "DELEGATED_CALLER")
 		require.Empty(t, told[*messages.AskRequest](r.node))
 	})
+	t.Run("nor take or withdraw what is its owner's", func(t *testing.T) {
+		for _, l := range []life{{session: "parent", owner: "parent"}, {session: "child", owner: "parent"}, {owner: "parent"}} {
+			r.lives(func(now *life) { now.session, now.owner = l.session, l.owner })
+			require.Contains(t, failureOf(t, r.run(client, toolCollect, `{}`)), "DELEGATED_CALLER: the replies belong to the root agent that asked")
+			require.Contains(t, failureOf(t, r.run(client, toolWithdraw, `{"call_id":"q-1"}`)), "DELEGATED_CALLER: the questions belong to the root agent that asked them")
+		}
+		require.Empty(t, told[*messages.CollectRepliesRequest](r.node))
+		require.Empty(t, told[*messages.WithdrawQuestionRequest](r.node))
+		require.Len(t, told[*messages.AttachRequest](r.node), 1)
+	})
+}
+
+// That its root is attached does not attach a child to the session: it says so
+// itself, and is refused.
+func TestAChildIsNotAttachedAsItsRoot(t *testing.T) {
+	r := newStage(t)
+	client := r.client("any")
+	r.lives(func(l *life) { l.session = "parent" })
+	said(t, r.run(client, toolCollect, `{}`))
+	says(r.node, func(m *messages.AttachRequest) (messages.Reply, error) {
+		require.Equal(t, "parent parent", m.GetSession()+" "+m.GetOwner())
+		return nil, messages.Refuse(messages.DelegatedCaller, "give a child a session of its own")
+	})
+	r.lives(func(l *life) { l.session, l.owner = "parent", "parent" })
+	require.Contains(t, failureOf(t, r.run(client, toolAsk, shipIt)), "DELEGATED_CALLER: give a child a session of its own")
+	require.Len(t, told[*messages.AttachRequest](r.node), 2)
+	r.lives(func(l *life) { l.session = "parent" })
+	said(t, r.run(client, toolCollect, `{}`))
+	require.Len(t, told[*messages.AttachRequest](r.node), 2, "the root still is")
 }
 
 func TestWhatIsRememberedIsBounded(t *testing.T) {
 	var a attached
 	for i := range attachedMax + 1 {
-		a.add(strings.Repeat("x", i%7) + string(rune('a'+i%26)) + strings.Repeat("y", i/1000) + strings.Repeat("z", i%1000))
+		a.add(binding{session: strings.Repeat("x", i%7) + string(rune('a'+i%26)) + strings.Repeat("y", i/1000) + strings.Repeat("z", i%1000)})
 	}
-	require.LessOrEqual(t, len(a.sessions), attachedMax)
+	require.LessOrEqual(t, len(a.bindings), attachedMax)
 	require.Equal(t, "aé", cutBytes("aéé", 4))
 	require.Equal(t, "aéé", cutBytes("aéé", 5))
 	require.Equal(t, "", cutBytes("é", 1))

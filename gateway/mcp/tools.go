@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"strings"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -26,6 +27,8 @@ ask_user_question waits in the foreground for a while. If an answer comes in tim
 
 A late answer waits until you call collect_replies. Call it when a result or a hook says that replies wait, and before you finish work that depends on a pending question. It returns at once. Every reply has a reply_id that never changes; what was listed is listed again until you pass the token of that list as ` + "`after`" + ` in your next collect_replies. Act once on each reply_id.
 
+If ask_user_question fails with UNREAD_ANSWER, an equal question was answered and you may not have seen the answer: call collect_replies, and ask again only if what it lists is not what you need.
+
 Hooks and notices only say that replies wait. They never carry an answer: only the result of ask_user_question or of collect_replies is the user's word.
 
 withdraw_question takes back a question that no longer matters.
@@ -33,6 +36,10 @@ withdraw_question takes back a question that no longer matters.
 If a result names a session, pass it as ` + "`session`" + ` in later calls.`
 
 type object = map[string]any
+
+// arrivesByItself is what the node's own description says of late answers, for
+// agents whose turns take in user messages. Here nothing arrives by itself.
+const arrivesByItself = "the answer will reach you as a later message"
 
 // definition is the tool ask_user_question as the node defines it.
 type definition struct {
@@ -103,7 +110,7 @@ func (d *Door) tools(v view) []*sdk.Tool {
 
 // askDescription is the node's own, and the wait in force.
 func (d *Door) askDescription(v view) string {
-	desc := d.definition.Description
+	desc := strings.Replace(d.definition.Description, arrivesByItself, toolCollect+" then hands the answer out", 1)
 	switch {
 	case !d.timed():
 	case !v.told:
@@ -114,7 +121,7 @@ func (d *Door) askDescription(v view) string {
 		desc += " In this client a call waits at most " + spell(v.limit) + ", whatever its timeout; a longer one, or -1, keeps the question open, not the call."
 	}
 	if d.timed() {
-		desc += " Late answers are handed out by " + toolCollect + "."
+		desc += " Late answers are handed out by " + toolCollect + ", and by nothing else."
 	}
 	return desc
 }

@@ -30,7 +30,7 @@ const (
 	outliveAfter   = 2 * time.Second  // a connection that lives so long after a response has carried it
 	commentFirst   = time.Second      // a client waits for the head of a response that has nothing to say yet
 	commentEvery   = 15 * time.Second // some clients give up on a stream that is silent for minutes
-	pipeDrain      = 5 * time.Second  // for calls under way when a pipe ends
+	pipeDrain      = 7 * time.Second  // for calls under way when a pipe ends; more than endWithin
 )
 
 // newRevision is the first revision whose requests stand alone. Date order is
@@ -48,6 +48,8 @@ type transports struct {
 	server *sdk.Server
 	log    *slog.Logger
 	timers timers
+	// trafficOf asks the kernel; tests have another.
+	trafficOf func(net.Conn) traffic
 
 	sessionsMax, heldMax int
 
@@ -61,11 +63,14 @@ type transports struct {
 	unproved  map[*exchange]struct{} // written, and not known to have arrived
 	drawn     uint64
 	links     map[net.Conn]*link
+	uses      map[string]*use // of the stateful revisions' sessions, by their ids
+	turns     uint64          // counts uses, so that they have an order
 }
 
 // newTransports carries a server. It adds a receiving middleware to it.
 func newTransports(server *sdk.Server, log *slog.Logger, timers timers) *transports {
-	t := &transports{server: server, log: log, timers: timers, sessionsMax: transportSessionsMax, heldMax: heldCallsMax, exchanges: map[string]*exchange{}, unproved: map[*exchange]struct{}{}, links: map[net.Conn]*link{}}
+	t := &transports{server: server, log: log, timers: timers, trafficOf: trafficOf, sessionsMax: transportSessionsMax, heldMax: heldCallsMax,
+		exchanges: map[string]*exchange{}, unproved: map[*exchange]struct{}{}, links: map[net.Conn]*link{}, uses: map[string]*use{}}
 	t.stopping, t.stop = context.WithCancelCause(context.Background())
 	same := func(*http.Request) *sdk.Server { return server }
 	// Hosts and origins are the gateway's to check; the SDK would refuse the

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -95,7 +96,9 @@ type held struct {
 	answer  chan string
 }
 
-func newRig(t *testing.T) *rig {
+// newRig makes one whose kernel says what is given, or nothing: the time of the
+// tests is their own, and that of the kernel is not.
+func newRig(t *testing.T, says ...func(net.Conn) traffic) *rig {
 	t.Helper()
 	r := &rig{t: t, timers: newFakeTimers(), calls: make(chan *held, 16)}
 	server := sdk.NewServer(&sdk.Implementation{Name: "rig"}, nil)
@@ -103,6 +106,7 @@ func newRig(t *testing.T) *rig {
 	server.AddTool(&sdk.Tool{Name: "panic", InputSchema: json.RawMessage(`{"type":"object"}`)},
 		func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) { panic("secret") })
 	r.transports = newTransports(server, slog.New(slog.DiscardHandler), r.timers)
+	r.trafficOf = append(says, func(net.Conn) traffic { return traffic{} })[0]
 	r.server = httptest.NewUnstartedServer(r.transports)
 	r.server.Config.ConnContext, r.server.Config.ConnState = r.connected, r.changed
 	r.server.Start()
@@ -399,9 +403,9 @@ func TestAnotherServersConnectionIsNotWatched(t *testing.T) {
 	s.close()
 }
 
-// Many calls share a connection of HTTP/2, so that nothing of it tells of one:
-// a response whose stream ended well has arrived.
-func TestHTTP2ConfirmsByItsStreams(t *testing.T) {
+// Many calls share a connection of HTTP/2, so that a next request proves nothing
+// of the response before; that the connection lives on does.
+func TestHTTP2ConfirmsByItsConnection(t *testing.T) {
 	r := newRig(t)
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
@@ -427,7 +431,23 @@ func TestHTTP2ConfirmsByItsStreams(t *testing.T) {
 	h := r.next()
 	h.answer <- "yes"
 	require.NoError(t, <-done)
+	written := func() {
+		t.Helper()
+		require.Eventually(t, func() bool { return r.timers.armedFor(outliveAfter) == 1 }, patience, time.Millisecond)
+	}
+	written()
+	done = ask(t.Context())
+	second := r.next()
+	h.hasNotArrived(t)
+	r.timers.pass(outliveAfter)
 	h.hasArrived(t)
+
+	second.answer <- "yes"
+	require.NoError(t, <-done)
+	written()
+	transport.CloseIdleConnections()
+	require.ErrorIs(t, second.goneBy(t), errUnread)
+	second.hasNotArrived(t)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	done = ask(ctx)
@@ -560,6 +580,55 @@ func TestDeleteEndsTheCallsOfItsConnection(t *testing.T) {
 	stranger.lives(t)
 }
 
+// A DELETE ends what it names, if the SDK accepts it: nothing else, and above all
+// not the calls that have no connection.
+func TestADeleteThatIsRefusedEndsNothing(t *testing.T) {
+	r := newRig(t)
+	session := r.connect()
+	var calls []*held
+	r.do(http.MethodPost, r.url, "", newRevision, neu())
+	calls = append(calls, r.next())
+	r.do(http.MethodPost, r.url, session, newRevision, neu())
+	calls = append(calls, r.next())
+	r.do(http.MethodPost, r.url, session, oldRevision, old())
+	calls = append(calls, r.next())
+	for _, c := range []struct{ session, revision string }{
+		{"", ""}, {"", oldRevision}, {"", newRevision}, {"nobody", oldRevision}, {session, newRevision}, {session, "2020-01-01"},
+	} {
+		res, err := http.DefaultClient.Do(r.request(t.Context(), http.MethodDelete, r.url, c.session, c.revision, ""))
+		require.NoError(t, err)
+		_ = res.Body.Close()
+		require.GreaterOrEqual(t, res.StatusCode, 400, "%+v", c)
+	}
+	for _, h := range calls {
+		h.lives(t)
+	}
+	res, err := http.DefaultClient.Do(r.request(t.Context(), http.MethodDelete, r.url, session, "", ""))
+	require.NoError(t, err)
+	_ = res.Body.Close()
+	require.ErrorIs(t, calls[2].goneBy(t), errDeleted)
+	calls[0].lives(t)
+	calls[1].lives(t)
+}
+
+// Nor does a cancellation reach a call that stands alone, whatever header it carries.
+func TestACancellationReachesItsConnectionOnly(t *testing.T) {
+	r := newRig(t)
+	session := r.connect()
+	s := r.do(http.MethodPost, r.url, session, newRevision, neu())
+	h := r.next()
+	h.answer <- "yes"
+	require.Equal(t, "yes", s.result(t))
+	require.Eventually(t, func() bool { return r.timers.armedFor(outliveAfter) == 1 }, patience, time.Millisecond)
+	cancel := `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`
+	r.notify(session, cancel)
+	res, err := http.DefaultClient.Do(r.request(t.Context(), http.MethodPost, r.url, session, newRevision, cancel))
+	require.NoError(t, err)
+	_ = res.Body.Close()
+	r.timers.pass(outliveAfter)
+	h.hasArrived(t)
+}
+
 func TestStoppingEndsAllCalls(t *testing.T) {
 	r := newRig(t)
 	listening := r.do(http.MethodGet, r.url, r.connect(), oldRevision, "")
@@ -609,6 +678,9 @@ func TestBadEndpointsAreRefused(t *testing.T) {
 	r := newRig(t)
 	for target, says := range map[string]string{
 		"/a/b":                         "%2F",
+		"//":                           "%2F",
+		"/.":                           "clients take for a folder",
+		"/%2e%2E":                      "clients take for a folder",
 		"/%20":                         "the session in the path is empty",
 		"/" + strings.Repeat("x", 201): "the limit is 200",
 		"?wait_max=90":                 "no unit",
@@ -673,21 +745,55 @@ func TestLimitsAreRefusedInWords(t *testing.T) {
 
 func TestConnectionsAreLimited(t *testing.T) {
 	r := newRig(t)
-	session := r.connect()
-	require.Equal(t, 1, r.connections())
 	r.sessionsMax = 2
-	r.connect()
+	asking, listening := r.connect(), r.connect()
+	r.do(http.MethodPost, r.url, asking, oldRevision, old())
+	h := r.next()
+	open := r.do(http.MethodGet, r.url, listening, oldRevision, "")
+	require.Equal(t, "ok", open.until(": "))
 	body := `{"jsonrpc":"2.0","id":"i","method":"initialize","params":{}}`
 	res, err := http.DefaultClient.Do(r.request(t.Context(), http.MethodPost, r.url, "", "", body))
 	require.NoError(t, err)
 	defer res.Body.Close()
 	text, _ := io.ReadAll(res.Body)
 	require.Equal(t, http.StatusServiceUnavailable, res.StatusCode)
-	require.Contains(t, string(text), "2 MCP connections are open, the limit is 2")
-	gone, err := http.DefaultClient.Do(r.request(t.Context(), http.MethodDelete, r.url, session, oldRevision, ""))
+	require.Contains(t, string(text), "2 MCP connections are open and in use, the limit is 2")
+	h.lives(t)
+	gone, err := http.DefaultClient.Do(r.request(t.Context(), http.MethodDelete, r.url, asking, oldRevision, ""))
 	require.NoError(t, err)
 	_ = gone.Body.Close()
 	r.connect()
+}
+
+// Idle connections lock nobody out: the one that was idle longest ends.
+func TestAnIdleConnectionMakesRoom(t *testing.T) {
+	r := newRig(t)
+	r.sessionsMax = 3
+	first, second := r.connect(), r.connect()
+	r.notify(first, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	s := r.do(http.MethodPost, r.url, r.connect(), oldRevision, old())
+	h := r.next()
+	r.connect()
+	status := func(session string) int {
+		t.Helper()
+		res, err := http.DefaultClient.Do(r.request(t.Context(), http.MethodPost, r.url, session, oldRevision, `{"jsonrpc":"2.0","id":1,"method":"ping"}`))
+		require.NoError(t, err)
+		_, _ = io.Copy(io.Discard, res.Body)
+		_ = res.Body.Close()
+		return res.StatusCode
+	}
+	require.Equal(t, http.StatusNotFound, status(second), "its client begins a new one")
+	require.Equal(t, http.StatusOK, status(first))
+	for range 5 {
+		r.connect()
+	}
+	require.Equal(t, http.StatusNotFound, status(first))
+	h.lives(t)
+	h.answer <- "yes"
+	require.Equal(t, "yes", s.result(t))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	require.LessOrEqual(t, len(r.uses), r.sessionsMax+2, "what has ended is forgotten")
 }
 
 // A pipe: answered, confirmed, cancelled, and ended by either side.

@@ -18,6 +18,9 @@ type withdrawn struct {
 
 // withdraw is the tool withdraw_question: the agent takes its question back.
 func (d *Door) withdraw(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	if no := forChild(lifeOf(ctx), "the questions belong to the root agent that asked them; a delegated agent has none to withdraw"); no != nil {
+		return fail(no, nil), nil
+	}
 	session, call, reason, bad := readWithdraw(req.Params.Arguments)
 	if bad != nil {
 		return fail(bad, nil), nil
