@@ -40,8 +40,10 @@ type MCPOptions struct {
 }
 
 // ServeMCP serves one MCP client over a pipe until it closes its end, ctx ends
-// or the node closes. Open calls are then continued questions. Nothing but the protocol is
-// written to out. The node stays open, and may serve others meanwhile.
+// or the node closes. What was read before is answered; open calls are then
+// continued questions, and say so. Nothing but the protocol is written to out.
+// The node stays open, and may serve others meanwhile. A client that is gone is
+// no error; a program whose own stdout is out must not let SIGPIPE end it.
 func (n *Node) ServeMCP(ctx context.Context, in io.Reader, out io.Writer, opts MCPOptions) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -110,7 +112,7 @@ func servePipe(ctx context.Context, port mcp.Port, set mcpSettings, in io.Reader
 	}
 	err = door.ServeStdio(ctx, in, out, mcp.StdioOptions{Session: opts.Session, Owner: opts.Owner, WaitMax: opts.WaitMax, Environment: opts.ClientSession})
 	if err != nil && !errors.Is(err, context.Canceled) {
-		return fmt.Errorf("parley: MCP over a pipe: %w", err)
+		return fmt.Errorf("MCP over a pipe: %w", err)
 	}
 	return nil
 }

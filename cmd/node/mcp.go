@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -18,6 +19,10 @@ import (
 const (
 	probeTimeout  = time.Second              // for a node of this machine to say that it is there
 	clientSession = "CLAUDE_CODE_SESSION_ID" // the conversation in which Claude Code started this program
+
+	// sessionVariable stands for --session where one is the agent's own, as for
+	// mcp and hook, and not that of whoever looks or answers.
+	sessionVariable = "PARLEY_SESSION"
 )
 
 // pipe are the flags of mcp as they were typed.
@@ -40,9 +45,10 @@ It speaks to the node that --node names. Without one it speaks to the node at
 client is gone, with the journal and the settings that serve would take, so that
 people can answer. stderr says which it was. --embedded does the latter at once.
 
-The questions are of the session that --session names. Without it they are of
-the one that a call names, or of the client's conversation where it tells one,
-or of a new one, which is then named in the results.
+The questions are of the session that --session names, else PARLEY_SESSION.
+Without them they are of the one that a call names, or of the client's
+conversation where it tells one, or of a new one, which is then named in the
+results.
 
 A client that lets calls run longer than parley knows, or less, is told so with
 --wait-max. An agent that another session owns may not ask: --owner.`,
@@ -53,7 +59,7 @@ A client that lets calls run longer than parley knows, or less, is told so with
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.mcp(cmd, p) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&p.session, "session", "", "`session` of all questions")
+	f.StringVar(&p.session, "session", "", "`session` of all questions (or PARLEY_SESSION)")
 	f.StringVar(&p.owner, "owner", "", "`session` that owns this agent, which then may not ask")
 	f.StringVar(&p.waitMax, "wait-max", "", "how `long` the client lets a call wait: 90s, 5m, … or never (default: what is known of it)")
 	f.BoolVar(&p.embedded, "embedded", false, "be a node of its own, as serve is, until the client is gone")
@@ -63,6 +69,9 @@ A client that lets calls run longer than parley knows, or less, is told so with
 
 // pipeOptions are what the flags say of the client.
 func (c *cli) pipeOptions(p pipe) (parley.MCPOptions, error) {
+	if value, set := c.env(sessionVariable); p.session == "" && set {
+		p.session = value
+	}
 	out := parley.MCPOptions{Session: p.session, Owner: p.owner}
 	out.ClientSession, _ = c.env(clientSession)
 	for _, id := range [][2]string{{"--session", p.session}, {"--owner", p.owner}} {
@@ -89,6 +98,7 @@ func (c *cli) mcp(cmd *cobra.Command, p pipe) error {
 	if err != nil {
 		return err
 	}
+	signal.Ignore(syscall.SIGPIPE) // a client that is gone still leaves calls whose ends are to be recorded
 	switch named := cmd.Flags().Changed("node"); {
 	case p.embedded && named:
 		return usage("give one of them", "--embedded is a node of its own, and --node names another")

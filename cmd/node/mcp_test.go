@@ -114,7 +114,7 @@ func TestMCPVerbUsesTheNode(t *testing.T) {
 		}
 		return err == nil
 	}, 10*time.Second, 5*time.Millisecond)
-	session, errs, exit := mcpLine(t, map[string]string{"PARLEY_NODE": "http://" + address}, "--session", "review", "--mcp-wait-max", "1s")
+	session, errs, exit := mcpLine(t, map[string]string{"PARLEY_NODE": "http://" + address, "PARLEY_SESSION": "review"}, "--mcp-wait-max", "1s")
 	res := <-askLine(t, session, "Ship it?")
 	require.NotNil(t, res)
 	require.Contains(t, res.Content[0].(*mcp.TextContent).Text, `"pending":true`)
@@ -155,4 +155,28 @@ func TestMCPVerbAsAProgram(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, tools.Tools, 3)
 	require.NoError(t, session.Close())
+}
+
+// What a program says before it closes its end is answered: all of it, an ask too.
+func TestMCPVerbAnswersWhatItWasSent(t *testing.T) {
+	var out, errs strings.Builder
+	address := freePort(t)
+	c := &cli{in: strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":2,"method":"tools/list"}
+not JSON
+{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"ask_user_question","arguments":{"questions":[{"id":"q","question":"Ship it?"}]}}}`),
+		out: &out, err: &errs, self: "parley", width: widthDefault, now: time.Now, newID: newID, env: func(string) (string, bool) { return "", false }}
+	require.Zero(t, run(t.Context(), []string{"mcp", "--embedded", "--listen", address, "--journal", "memory"}, c), errs.String())
+	var all []string
+	for line := range strings.Lines(out.String()) {
+		require.True(t, json.Valid([]byte(line)), line)
+		all = append(all, line)
+	}
+	require.Len(t, all, 4)
+	require.Contains(t, out.String(), "collect_replies", "the tools")
+	require.Contains(t, out.String(), `"code":-32700`)
+	require.Contains(t, out.String(), `\"pending\":true`, "the ask")
+	require.NotContains(t, out.String(), "as a later message", "nothing arrives by itself")
+	require.NotContains(t, errs.String(), "ERROR")
 }
