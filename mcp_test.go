@@ -574,3 +574,47 @@ func TestMCPOptions(t *testing.T) {
 	}
 	require.ErrorContains(t, parley.ServeMCPRemote(t.Context(), parley.Remote{URL: "nowhere"}, strings.NewReader(""), io.Discard, parley.MCPOptions{}), "BAD_REQUEST")
 }
+
+// A session of a name that paths give a meaning to is refused in words, and not
+// sent elsewhere: a client that follows loses its call.
+func TestMCPNamesThatArePaths(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	for _, path := range []string{"/.", "/..", "/%2e%2e", "//", "//demo", "/demo/", "/../answer", "/a/b"} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url+"/mcp"+path, strings.NewReader(oldAsk))
+		require.NoError(t, err)
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		res, err := client.Do(req)
+		require.NoError(t, err)
+		text, err := io.ReadAll(res.Body)
+		require.NoError(t, err)
+		_ = res.Body.Close()
+		require.Equal(t, http.StatusBadRequest, res.StatusCode, "%s: %s", path, text)
+		require.Contains(t, string(text), "BAD_REQUEST", path)
+	}
+}
+
+// A request to end a connection ends that one: none is no name for all calls
+// that have none.
+func TestMCPDeleteWithoutAConnection(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.mcp("/demo")
+	result := c.ask(t.Context(), "Ship it?")
+	row := w.waiting("demo", "open", 1)[0]
+	for _, revision := range []string{"", oldRevision, "2026-07-28"} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, w.url+"/mcp", http.NoBody)
+		require.NoError(t, err)
+		req.Header.Set("Mcp-Protocol-Version", revision)
+		res, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		_ = res.Body.Close()
+		require.GreaterOrEqual(t, res.StatusCode, http.StatusBadRequest)
+	}
+	w.say("demo", row.GetCallId(), "yes")
+	r := next(t, result)
+	require.NoError(t, r.err)
+	require.Equal(t, "yes", said(t, r.Answers))
+}

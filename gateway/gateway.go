@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"sync/atomic"
 
 	"connectrpc.com/connect"
@@ -58,7 +59,6 @@ func (g *Gateway) routes() http.Handler {
 	g.describe(mux)
 	if g.opts.MCP != nil {
 		mux.Handle("/mcp", g.opts.MCP.Handler())
-		mux.Handle("/mcp/", g.opts.MCP.Handler())
 	}
 	mux.HandleFunc("GET /{$}", g.rootPage)
 	mux.HandleFunc("GET "+ListPath, g.listPage)
@@ -69,7 +69,23 @@ func (g *Gateway) routes() http.Handler {
 	mux.HandleFunc("GET /healthz", g.healthz)
 	mux.HandleFunc("GET /metrics", g.metrics)
 	mux.HandleFunc("/", g.nothingHere)
-	return mux
+	return g.unrouted(mux)
+}
+
+// unrouted sends what is below /mcp to its door past the router, which would
+// answer a session named "." or ".." with a redirect to another path.
+func (g *Gateway) unrouted(next http.Handler) http.Handler {
+	if g.opts.MCP == nil {
+		return next
+	}
+	door := g.opts.MCP.Handler()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/mcp/") {
+			door.ServeHTTP(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // Handler is every door behind its guards.
