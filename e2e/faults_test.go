@@ -80,12 +80,12 @@ func numberFrom(t *testing.T, name string, otherwise int) int {
 
 // tally counts what happened over all conversations, so that a suite that tests nothing is seen.
 type tally struct {
-	requests, faults, kills, lost, results, replies, again atomic.Int64
+	requests, faults, kills, lost, results, replies, again, unread atomic.Int64
 }
 
 // tests reports whether everything happened that the suite is there for.
 func (s *tally) tests() bool {
-	for _, n := range []*atomic.Int64{&s.faults, &s.kills, &s.lost, &s.results, &s.replies, &s.again} {
+	for _, n := range []*atomic.Int64{&s.faults, &s.kills, &s.lost, &s.results, &s.replies, &s.again, &s.unread} {
 		if n.Load() == 0 {
 			return false
 		}
@@ -94,8 +94,8 @@ func (s *tally) tests() bool {
 }
 
 func (s *tally) String() string {
-	return fmt.Sprintf("%d requests, %d of them spoiled; %d kills; %d calls lost; %d answers as results, %d as replies; %d of these listed again",
-		s.requests.Load(), s.faults.Load(), s.kills.Load(), s.lost.Load(), s.results.Load(), s.replies.Load(), s.again.Load())
+	return fmt.Sprintf("%d requests, %d of them spoiled; %d kills; %d calls lost; %d answers as results, %d as replies; %d of these listed again; %d repeats refused",
+		s.requests.Load(), s.faults.Load(), s.kills.Load(), s.lost.Load(), s.results.Load(), s.replies.Load(), s.again.Load(), s.unread.Load())
 }
 
 // faultRun is one conversation. What it does comes from its seed alone.
@@ -260,14 +260,18 @@ func (r *faultRun) answer(ctx context.Context, q *inquiry) error {
 // ask is the agent's loop: a lost call is made again, until the model knows how it stands.
 func (r *faultRun) ask(ctx context.Context, q *inquiry) error {
 	for {
+		take := r.ledger.asking(q.text)
 		got, err := r.call(ctx, q)
 		switch {
 		case err != nil:
 			if _, slow := r.slow.LoadAndDelete(questionText.FindString(q.text)); slow { // it may come after its own repeat
 				r.ledger.repeated(q.text, 2)
 			}
+		case strings.Contains(got.text, string(messages.UnreadAnswer)): // it is answered, and will be listed
+			r.sum.unread.Add(1)
+			return nil
 		case !got.isError:
-			r.ledger.result(q.text, got)
+			take(got)
 			if q.regrets && got.pending() {
 				return r.regret(ctx, q, compact(got.structured["callId"]))
 			}

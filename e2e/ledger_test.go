@@ -131,6 +131,29 @@ func (l *ledger) count(sum *tally) {
 	}
 }
 
+// asking says that a call of a question is about to be made, and returns what takes its result. An answer that its
+// submitter knew to be given before is no answer to this call: what was allowed once would be done twice.
+func (l *ledger) asking(question string) func(reply) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	old := map[string]string{}
+	for text, s := range l.submissions {
+		if s.outcome == "answered" && strings.Contains(question, s.question) {
+			old[text] = s.id
+		}
+	}
+	return func(r reply) {
+		l.result(question, r)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for text, id := range old {
+			if !r.isError && strings.Contains(r.text, text) {
+				l.blame("%s was given before the call was made whose result it is", id)
+			}
+		}
+	}
+}
+
 // result takes the result of an ask_user_question call as the agent read it.
 func (l *ledger) result(question string, r reply) {
 	l.mu.Lock()
@@ -353,6 +376,18 @@ func TestLedger(t *testing.T) {
 			l.collected("", entry("m1", "result", q+text, false, "t1"))
 		}},
 		{name: "lost", do: func(*ledger, string, string) {}, want: "never read"},
+		{name: "in time, by a call that was made before", do: func(l *ledger, _, text string) {
+			another, other := l.submitting("s", "c", q)
+			take := l.asking(q)
+			l.acknowledged(another, "answered", "")
+			take(answered(other))
+			l.result(q, answered(text))
+		}},
+		{name: "late, by a call that joined", do: func(l *ledger, id, text string) {
+			l.acknowledged(id, "queued", "m1")
+			l.asking(q)(answered(text))
+		}},
+		{name: "an answer of before", do: func(l *ledger, _, text string) { l.asking(q)(answered(text)) }, want: "before the call was made"},
 		{name: "two results", do: func(l *ledger, _, text string) { l.result(q, answered(text)); l.result(q, answered(text)) }, want: "two calls"},
 		{name: "two ids", do: func(l *ledger, _, text string) {
 			l.collected("", entry("m1", "reply", q+text, false, "t1"))

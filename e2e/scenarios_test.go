@@ -44,6 +44,7 @@ var scenarios = []scenario{
 	{name: "the same question twice at once is two questions", run: sameTwice},
 	{name: "response lost after admission", run: lostAfterAdmission},
 	{name: "in-time answer lost on its way", run: lostInTime},
+	{name: "late answer lost on the way to a repeat", kinds: only(goClient, ts2Auto), run: lostAgain},
 	{name: "withdrawn", run: withdrawn},
 	{name: "session minted", run: minted},
 	{name: "owned child refused", run: ownedChild},
@@ -254,7 +255,7 @@ func once(tool string, plan faultproxy.Plan) func(faultproxy.Request) faultproxy
 }
 
 // The person was told that the answer is the call's result, and the client never saw it. An older client comes back
-// for the rest of its stream; for the newest revision collect_replies has it.
+// for the rest of its stream; for the newest revision collect_replies has it, and nothing else: not a repeat.
 func lostInTime(t *testing.T, k kind) {
 	c := talking(t, shared(t), k, nil)
 	c.through(once("ask_user_question", faultproxy.Plan{CutBefore: "answer a-"}))
@@ -273,10 +274,55 @@ func lostInTime(t *testing.T, k kind) {
 		cancel() // it would wait for its limit
 	}
 	require.Error(t, await(t, done, patience).err)
-	require.Eventually(t, func() bool {
-		got, err := c.collect(false)
-		return err == nil && len(got.Replies) == 1 && got.Replies[0].Kind == "result"
-	}, patience, 20*time.Millisecond)
+	require.True(t, pause(t.Context(), settling))
+	for range 2 {
+		isUnread(t, c.ask(t.Context(), q, map[string]any{"timeout": 1}))
+	}
+	require.Equal(t, "result", c.collectedOne().Kind)
+	c.anew(q)
+}
+
+// A lost call was asked again, and the late answer that the repeat got was lost on its way.
+func lostAgain(t *testing.T, k kind) {
+	c := talking(t, shared(t), k, nil)
+	q := newQuestion()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := c.asking(ctx, q, nil)
+	c.row(q, "open")
+	cancel()
+	require.Error(t, await(t, done, patience).err)
+	c.row(q, "continued")
+	c.through(once("ask_user_question", faultproxy.Plan{CutBefore: "answer a-"}))
+	again, giveUp := context.WithCancel(t.Context())
+	defer giveUp()
+	done = c.asking(again, q, nil)
+	require.True(t, pause(t.Context(), settling)) // until it waits: it makes no other row
+	c.answer(q, "queued")
+	require.True(t, pause(t.Context(), settling))
+	if k == ts2Auto {
+		giveUp() // it would wait for its limit
+	}
+	require.Error(t, await(t, done, patience).err)
+	isUnread(t, c.ask(t.Context(), q, map[string]any{"timeout": 1}))
+	got := c.collectedOne()
+	require.Equal(t, "reply", got.Kind)
+	require.True(t, got.Redelivered)
+	c.anew(q)
+}
+
+// settling is longer than a node takes to see that a connection is cut.
+const settling = 300 * time.Millisecond
+
+// anew asks a question that has been answered, and whose answer was listed: it is another one, and nobody's answer to
+// the first is one to it.
+func (c *talk) anew(q string) {
+	c.t.Helper()
+	c.ledger.repeated(q, 2)
+	done := c.asking(c.t.Context(), q, nil)
+	c.row(q, "open")
+	c.answer(q, "answered")
+	isAnswer(c.t, await(c.t, done, patience))
 	c.over()
 }
 

@@ -102,9 +102,10 @@ func (c *talk) ask(ctx context.Context, text string, more map[string]any) asked 
 
 func (c *talk) askWith(ctx context.Context, text string, with call) asked {
 	with.tool = "ask_user_question"
+	take := c.ledger.asking(text)
 	r, err := c.agent.call(ctx, with)
 	if err == nil {
-		c.ledger.result(text, r)
+		take(r)
 	}
 	return asked{r, err}
 }
@@ -204,6 +205,16 @@ func isAnswer(t testing.TB, got asked) {
 	require.NoError(t, got.err)
 	require.False(t, got.isError, got.text)
 	require.Contains(t, got.structured, "answers", got.text)
+}
+
+// isUnread requires the refusal of a question that has been answered, by an answer that may not have been read.
+func isUnread(t testing.TB, got asked) {
+	t.Helper()
+	require.NoError(t, got.err)
+	require.True(t, got.isError, got.text)
+	require.Contains(t, got.text, "Error: UNREAD_ANSWER")
+	require.Contains(t, got.text, "collect_replies")
+	require.Nil(t, got.structured, "clients that show the structure alone would hide the text")
 }
 
 // isPending requires a pending result, and returns the call it names.
