@@ -166,9 +166,10 @@ func TestThePipeEndsWithoutACallThatDoesNot(t *testing.T) {
 func TestTheFaultsOfClientsAreNoErrorsOfOurs(t *testing.T) {
 	var text safeBuffer
 	log := slog.New(slog.NewTextHandler(&text, nil))
-	slog.New(hushed{log.Handler()}).WithGroup("g").With("a", 1).Error(clientFaults[0])
+	require.Contains(t, clientFaults, "duplicate initialize request")
+	slog.New(hushed{log.Handler()}).WithGroup("g").With(slog.Int("a", 1)).Error("duplicate initialize request")
 	require.Empty(t, text.String())
-	slog.New(hushed{log.Handler()}).With("a", 1).Error("server connect failed")
+	slog.New(hushed{log.Handler()}).With(slog.Int("a", 1)).Error("server connect failed")
 	require.Contains(t, text.String(), "level=ERROR")
 
 	text = safeBuffer{}
