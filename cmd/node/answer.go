@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/parleyrun/parley/messages"
@@ -24,14 +26,16 @@ type answering struct {
 func (c *cli) answerCommand() *cobra.Command {
 	var a answering
 	cmd := &cobra.Command{
-		Use:   "answer [SESSION CALL] [flags] [-]",
+		Use:   "answer [[SESSION] CALL] [flags] [-]",
 		Short: "Answer a question, in time or late",
-		Long: `Answer a question. Without SESSION and CALL, the only open one.
+		Long: `Answer a question. Without SESSION and CALL, the only open one. CALL alone is
+enough where no other session has the same, and so are the first letters of an
+id, four or more; SESSION alone names the only open question of that session.
 
 Without an answer on the command line, and on a terminal, it opens a card: a
-list to pick from when several questions are open, then the question. While the
-card is open the agent waits for you; a countdown near its end says when it
-would go on without you, and any key stops it. Keys:
+list to pick from when several questions are open, then the question. A
+countdown near its end says when the agent would go on without you. From your
+first key on, its call does not end while the card is open. Keys:
 
   1 … 9          pick an option; in a multiple choice turn it on or off
   Up, Down, j, k move; Space picks where you are
@@ -43,8 +47,13 @@ would go on without you, and any key stops it. Keys:
   Tab, Shift+Tab the next question, the one before
   s              skip the question: no answer and no permission
   PgUp, PgDn     read what does not fit the screen
-  Esc            leave without an answer (exit status 75); the agent's clock
-                 runs again, and what you wrote is printed
+  Esc            leave without an answer (exit status 75), and print what you
+                 wrote. The deadline has not moved: if it has passed, the
+                 agent's call returns at once, and the question stays open
+
+--option takes a label as it stands, in other letters' case, or without what
+follows its first colon; or the number of an option, where no label begins with
+a digit. What it was taken for is printed.
 
 An answer in time is the result of the agent's call. A late one is queued for
 the agent, which takes it exactly once. If somebody else was first you are
@@ -53,10 +62,11 @@ told who.
 With - the answers are read from stdin as JSON: [{"id", "selected": [label], "custom"}].`,
 		Example: `  parley answer
   parley answer --option Yes
+  parley answer q-7k2m --option 2
   parley answer demo q-7k2m9x4a --text "Not before Monday"
   parley answer demo q-7k2m9x4a --set region=eu --set tests=slow --set tests=flaky
   parley answer --skip`,
-		Args: args(0, 3, "SESSION and CALL, or nothing"),
+		Args: args(0, 3, "SESSION and CALL, CALL alone, or nothing"),
 		RunE: func(cmd *cobra.Command, words []string) error { return c.runAnswer(cmd.Context(), a, words) },
 	}
 	f := cmd.Flags()
@@ -64,9 +74,9 @@ With - the answers are read from stdin as JSON: [{"id", "selected": [label], "cu
 	f.StringArrayVar(&a.texts, "text", nil, "answer in your own `words`; ID=TEXT among several questions")
 	f.StringArrayVar(&a.sets, "set", nil, "choose by question: `ID=LABEL`; repeat it")
 	f.BoolVar(&a.skip, "skip", false, "skip what no other flag answers")
-	f.StringVar(&a.by, "by", "", "`who` answers (default: your user name)")
+	f.StringVar(&a.by, "by", "", "`name` of who answers (default: your user name)")
 	f.StringVar(&a.submission, "submission-id", "", "repeat an earlier submission by its `id` (default: a new one)")
-	f.StringVar(&a.onExpired, "on-expired", "late", "`what` to do when the call has ended: late (queue it) or reject")
+	f.StringVar(&a.onExpired, "on-expired", "late", "`action` if the call has returned meanwhile: late (queue the answer) or reject (refuse it)")
 	return cmd
 }
 
@@ -101,8 +111,13 @@ func (c *cli) runAnswer(ctx context.Context, a answering, words []string) error 
 	}
 	if req.Session, req.CallId = row.GetSession(), row.GetCallId(); !fromStdin {
 		if req.Answers, err = a.answers(row.GetQuestions()); err != nil {
+			if a.blank() && c.token == "" && answerable(row) {
+				t := asTrouble(err)
+				t.remedy += "; or answer at " + node.page(row.GetSession(), row.GetCallId())
+			}
 			return err
 		}
+		c.sayChosen(a, req.Answers)
 	}
 	res, err := repeat(ctx, node, node.Submit, req)
 	if err != nil {
@@ -112,6 +127,20 @@ func (c *cli) runAnswer(ctx context.Context, a answering, words []string) error 
 		return err
 	}
 	return c.printReceipt(req, res)
+}
+
+// sayChosen prints what was chosen, where the command line has other words for it.
+func (c *cli) sayChosen(a answering, items []*messages.Answer) {
+	given := slices.Clone(a.options)
+	for _, set := range a.sets {
+		_, label, _ := strings.Cut(set, "=")
+		given = append(given, label)
+	}
+	for _, item := range answersOf(items) {
+		if slices.ContainsFunc(item.Selected, func(label string) bool { return !slices.Contains(given, label) }) {
+			c.block(c.err, "chosen: ", answerWords(item, len(items) > 1))
+		}
+	}
 }
 
 // resubmit is the command that sends the same submission again.
@@ -143,11 +172,12 @@ func (c *cli) resubmit(a answering, req *messages.SubmitRequest, fromStdin bool)
 
 // submission checks what needs no node.
 func (c *cli) submission(a answering, words []string) (*messages.SubmitRequest, error) {
-	if len(words) == 1 || len(words) > 2 {
+	names := [][]string{{}, {"CALL"}, {"SESSION", "CALL"}}
+	if len(words) >= len(names) {
 		return nil, usage("`parley answer SESSION CALL --option LABEL`", "a call is named by its session and its id")
 	}
-	if len(words) == 2 {
-		if err := checkIDs("SESSION", words[0], "CALL", words[1]); err != nil {
+	for i, word := range words {
+		if err := checkIDs(names[len(words)][i], word); err != nil {
 			return nil, err
 		}
 	}
@@ -185,38 +215,6 @@ func (c *cli) user() string {
 
 // blank reports whether the command line holds no answer.
 func (a answering) blank() bool { return len(a.options)+len(a.texts)+len(a.sets) == 0 && !a.skip }
-
-// candidates are the questions that may be meant: the one that was named, or all that can be answered, with
-// the place in the journal at which that is true.
-func (c *cli) candidates(ctx context.Context, node *client, words []string) ([]*messages.QuestionRow, int64, error) {
-	if len(words) == 2 {
-		res, err := repeat(ctx, node, node.GetQuestion, &messages.GetQuestionRequest{Session: words[0], CallId: words[1]})
-		if err != nil {
-			return nil, 0, err
-		}
-		return []*messages.QuestionRow{res.GetQuestion()}, 0, nil
-	}
-	rows, cursor, err := questionRows(ctx, node, "", false)
-	if err != nil {
-		return nil, 0, err
-	}
-	rows = slices.DeleteFunc(rows, func(row *messages.QuestionRow) bool { return !answerable(row) })
-	if len(rows) == 0 {
-		return nil, 0, refuse(messages.NotFound, "`parley questions --watch` shows the next one", "no question is open")
-	}
-	return rows, cursor, nil
-}
-
-// only is the one question that can be meant: guessing would answer the wrong one.
-func (c *cli) only(rows []*messages.QuestionRow) (*messages.QuestionRow, error) {
-	if len(rows) == 1 {
-		return rows[0], nil
-	}
-	if !c.json {
-		c.table(c.err, rows)
-	}
-	return nil, usage("`parley answer SESSION CALL …`", "%d questions are open; say which one", len(rows))
-}
 
 // readAnswers takes the answers from stdin: a list of items, or the tool's own result.
 func (c *cli) readAnswers(a answering) ([]*messages.Answer, error) {
@@ -324,14 +322,16 @@ func addressed(flag, value string, questions []*messages.Question) (*messages.Qu
 }
 
 // choose adds a label. One that is not offered is refused: a typing error would reach the agent as an answer.
-func choose(item *messages.Answer, q *messages.Question, label string) error {
+func choose(item *messages.Answer, q *messages.Question, word string) error {
 	labels := labelsOf(q)
-	switch {
-	case len(labels) == 0:
+	if len(labels) == 0 {
 		return refuse(messages.BadAnswer, "answer it with --text", "the question %q has no options", q.GetId())
-	case !slices.Contains(labels, label):
+	}
+	label, found := labelOf(q, word)
+	switch {
+	case !found:
 		return refuse(messages.BadAnswer, "the labels are "+strings.Join(labels, " | ")+"; --text takes other words",
-			"%q is no option of the question %q", label, q.GetId())
+			"%q is no option of the question %q", word, q.GetId())
 	case slices.Contains(item.Selected, label):
 		return refuse(messages.BadAnswer, "name it once", "the label %q is chosen twice", label)
 	case !q.GetMultiSelect() && len(item.Selected) > 0:
@@ -339,6 +339,37 @@ func choose(item *messages.Answer, q *messages.Question, label string) error {
 	}
 	item.Selected = append(item.Selected, label)
 	return nil
+}
+
+// labelOf is the one label that a word means: as it stands, in other letters' case, as it is shown with its description,
+// or without what follows its first colon. A number means an option only where no label could be taken for one.
+func labelOf(q *messages.Question, word string) (label string, found bool) {
+	head := func(label string) string { before, _, _ := strings.Cut(label, ":"); return strings.TrimSpace(before) }
+	for _, same := range []func(o *messages.Option) bool{
+		func(o *messages.Option) bool { return o.GetLabel() == word },
+		func(o *messages.Option) bool { return strings.EqualFold(o.GetLabel(), word) },
+		func(o *messages.Option) bool { return strings.EqualFold(o.GetLabel()+": "+o.GetDescription(), word) },
+		func(o *messages.Option) bool { return strings.EqualFold(head(o.GetLabel()), word) },
+	} {
+		n := 0
+		for _, o := range q.GetOptions() {
+			if same(o) {
+				label, n = o.GetLabel(), n+1
+			}
+		}
+		if n > 0 {
+			return label, n == 1
+		}
+	}
+	at, err := strconv.ParseUint(word, 10, 16) // which takes no sign: +1 is a word
+	digits := slices.ContainsFunc(q.GetOptions(), func(o *messages.Option) bool {
+		first, _ := utf8.DecodeRuneInString(o.GetLabel())
+		return unicode.IsDigit(first)
+	})
+	if err != nil || digits || at < 1 || at > uint64(len(q.GetOptions())) {
+		return "", false
+	}
+	return q.GetOptions()[at-1].GetLabel(), true
 }
 
 // write adds free text. Of a single choice it takes the place (Q-003), so both together are a contradiction.

@@ -41,8 +41,9 @@ When nobody answers in time the call is pending (exit status 75): it is no answe
 and no permission, and the question stays open. A later answer waits in the
 session's inbox.
 
-On a terminal stderr counts down what is left, and says when a person who has
-the question open holds the deadline; --quiet leaves that out.
+On a terminal stderr counts down to the deadline. It never moves, but a call
+does not end while a person has its question open: past its deadline it is said
+to be held. --quiet leaves that out.
 
 A node that restarts does not end the wait: the same attempt is sent again.
 An interrupted ask (exit status 130) prints the command that listens again.
@@ -62,7 +63,7 @@ it keeps it in the label: 'Plan B\: wait'.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&a.session, "session", "", "`session` that asks (default: a new one)")
-	f.StringVar(&a.timeout, "timeout", "", "how long to `wait`: 90s, 5m, … or never (default: the node's)")
+	f.StringVar(&a.timeout, "timeout", "", "how long to wait: a `duration` such as 90s or 5m, or never (default: the node's)")
 	f.Var(draftFlag{"text", a.draft.question}, "question", "a question; repeat it for more")
 	f.Var(draftFlag{"label", a.draft.option}, "option", "a choice: \"Label\" or \"Label: description\"; repeat it")
 	f.Var(draftFlag{"bool", a.draft.multi}, "multi", "several options may be chosen")
@@ -320,6 +321,9 @@ func (c *cli) await(ctx context.Context, node *client, req *messages.AskRequest,
 			c.notef("the node is back; the question is still open\n")
 		case !asked:
 			c.notef("asked in session %s, call %s; waiting %s\n", req.Session, req.CallId, patience(w))
+			if c.token == "" { // a node that took it without one asks nobody for a password
+				c.notef("answer at  %s\n", node.page(req.Session, req.CallId))
+			}
 			line.note("answer it in another terminal with\n  %s\n", c.command("answer", nil, req.Session, req.CallId))
 		case c.now().Sub(started) < retryFirst && !pause(ctx, 0): // a node that holds nothing out is not hammered
 			return nil, true, ctx.Err()

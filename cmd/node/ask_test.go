@@ -70,6 +70,7 @@ func TestAskRepeatsTheSameAttempt(t *testing.T) {
 	r := runCLI(t, f.url, "", "ask", "Ship it?", "--session", "demo")
 	r.err = strings.ReplaceAll(r.err, f.url, "NODE")
 	r.want(t, 75, "", `asked in session demo, call q-7k2m9x4a; waiting 1m00s
+answer at  NODE/answer/demo/q-7k2m9x4a
 the node does not answer; trying again with the same attempt. Should this end, listen again with
   parley ask "Ship it?" --session demo --attempt q-7k2m9x4a --node NODE
 pending: nobody answered in time; this is not an answer and not permission
@@ -98,7 +99,7 @@ func TestAskLeavesOtherRootsAlone(t *testing.T) {
 	})
 	runCLI(t, f.url, "", "ask", "Ship it?", "--session", "demo").want(t, 10, "",
 		"error: the session demo is held by the root agent-7 (CALLER_NOT_LIVE)\n"+
-			"next:  use another --session; or speak as that root with --root, or end its open questions with --take-over\n")
+			"next:  use another --session; or speak as that root with --root agent-7; or take its place with --take-over, which ends its open questions\n")
 	if got := f.requests(); got != "GetSession" {
 		t.Errorf("requests: %s", got)
 	}

@@ -9,14 +9,14 @@ type card struct {
 	state     string // open or continued; mirrors the projection
 	timedWait bool   // a request is attached and it had a deadline
 	attached  bool   // a request is attached: the claim's frame has come
-	deadline  int64  // 0: none runs
-	remaining int64  // the frozen remainder
+	deadline  int64  // when an untouched card lets the agent go; 0: never
+	remaining int64  // what was left when the countdown was stopped
 	focused   bool   // a key was pressed
 	engaged   bool   // something was chosen or written
 	closed    bool
 
-	unheld bool  // the claim was lost: the host's own deadline runs
-	host   int64 // when that ends, as far as known; 0: unknown or none
+	unheld bool  // the claim was lost: nothing keeps the host's own deadline from ending the call
+	host   int64 // when that is; it never moves. 0: unknown or none
 }
 
 // countdownNear is how near its end a countdown is shown, in milliseconds.
@@ -30,7 +30,10 @@ func (c *card) attach(now, remainingMs int64, never bool) {
 	if c.closed {
 		return
 	}
-	c.attached, c.unheld, c.host, c.timedWait = true, false, 0, !never
+	c.attached, c.unheld, c.host, c.timedWait = true, false, now+remainingMs, !never
+	if never {
+		c.host = 0
+	}
 	switch {
 	case c.engaged:
 	case never:
@@ -43,11 +46,9 @@ func (c *card) attach(now, remainingMs int64, never bool) {
 }
 
 // detach is the end of the request at this client. lost says that the claim went with its stream: the host's
-// deadline then runs again from where it stood.
-func (c *card) detach(now int64, lost bool) {
-	if c.unheld = lost && c.attached || c.unheld && lost; c.unheld && c.timedWait {
-		c.host = max(c.deadline, now+c.remaining)
-	}
+// deadline, which has been the same all the time, then ends the call.
+func (c *card) detach(lost bool) {
+	c.unheld = lost && (c.attached || c.unheld)
 	c.attached, c.timedWait, c.deadline = false, false, 0
 }
 
@@ -81,7 +82,7 @@ func (c *card) tick(now int64) (expire bool) {
 	if c.closed || c.deadline == 0 || now < c.deadline || !c.attached || c.focused || c.engaged {
 		return false
 	}
-	c.detach(now, false)
+	c.detach(false)
 	return true
 }
 

@@ -29,8 +29,9 @@ func TestCard(t *testing.T) {
 		"open, continued and back (Q-210)":           {{0, "continued", "continued", 0, false, false}, {1, "open", "counting", 0, false, false}},
 		"a released claim shows nothing (Q-186)":     {{0, "frame", "counting", 1000, true, true}, {100, "gone", "counting", 0, false, false}},
 		"a lost claim lets the host's clock run":     {{0, "frame", "counting", 1000, true, true}, {100, "lost", "counting", 900, true, true}, {600, "key", "focused", 400, true, true}, {5000, "tick", "focused", 0, true, true}},
-		"of a frozen card too":                       {{0, "frame", "counting", 1000, true, true}, {100, "edit", "editing", 900, false, true}, {5000, "lost", "editing", 900, true, true}, {5300, "tick", "editing", 600, true, true}},
-		"a claim that comes back stops it again":     {{0, "frame", "counting", 1000, true, true}, {100, "edit", "editing", 900, false, true}, {200, "lost", "editing", 900, true, true}, {500, "frame", "editing", 900, false, true}},
+		"of a frozen card too":                       {{0, "frame", "counting", 1000, true, true}, {100, "edit", "editing", 900, false, true}, {500, "lost", "editing", 500, true, true}, {800, "tick", "editing", 200, true, true}},
+		"a deadline that has passed stays there":     {{0, "frame", "counting", 1000, true, true}, {100, "edit", "editing", 900, false, true}, {5000, "lost", "editing", 0, true, true}},
+		"a claim that comes back stops it again":     {{0, "frame", "counting", 1000, true, true}, {100, "edit", "editing", 900, false, true}, {200, "lost", "editing", 800, true, true}, {500, "frame", "editing", 900, false, true}},
 		"what is lost twice is lost":                 {{0, "frame", "counting", 1000, true, true}, {100, "lost", "counting", 900, true, true}, {200, "lost", "counting", 800, true, true}},
 		"a claim that was never held is not lost":    {{0, "lost", "counting", 0, false, false}},
 		"a closed card does not expire (Q-189)":      {{0, "frame", "counting", 1000, true, true}, {10, "close", "counting", 990, true, true}, {2000, "tick", "counting", 0, true, true}},
@@ -49,7 +50,7 @@ func TestCard(t *testing.T) {
 			case "edit":
 				c.engage(s.at)
 			case "gone", "lost":
-				c.detach(s.at, s.do == "lost")
+				c.detach(s.do == "lost")
 			case "open", "continued":
 				c.project(s.do)
 			case "close":

@@ -6,6 +6,7 @@ import (
 	"encoding/base32"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,7 +30,8 @@ type cli struct {
 	node  string
 	token string
 	json  bool
-	full  bool // texts are printed whole, however long
+	full  bool // texts and ids are printed whole, however long
+	links bool // lists name the page to answer each question on
 
 	config  string            // the configuration file that was named
 	files   []string          // those that were read
@@ -56,15 +58,17 @@ func newCLI() *cli {
 	return c
 }
 
-// selfName is the word to use in commands to copy: `go run` builds into a folder that is gone afterwards.
+// selfName is how commands to copy call this program: as it was started, or by its name alone where the shell finds the
+// same program by that. `go run` builds into a folder that is gone afterwards.
 func selfName(arg0 string) string {
-	switch dir := filepath.ToSlash(arg0); {
-	case strings.Contains(dir, "/go-build"):
+	name := filepath.Base(arg0)
+	switch found, err := exec.LookPath(name); {
+	case strings.Contains(filepath.ToSlash(arg0), "/go-build"):
 		return "go run ./cmd/node"
-	case strings.HasPrefix(dir, "./"):
-		return arg0
+	case name == arg0, err == nil && found == arg0:
+		return quote(name)
 	}
-	return "parley"
+	return quote(arg0)
 }
 
 // newID makes an id that can be read aloud and typed: twelve letters and digits.
@@ -81,7 +85,6 @@ func run(ctx context.Context, args []string, c *cli) int {
 	root := c.root()
 	root.SetArgs(args)
 	root.SetIn(c.in)
-	root.SetOut(c.out)
 	root.SetErr(c.err)
 	err := checkEncoding(root, args)
 	if err == nil {
@@ -135,9 +138,9 @@ Without a verb, parley serves a node.`,
 	flags := root.PersistentFlags()
 	flags.SortFlags = false
 	flags.StringVar(&c.node, "node", defaultNode, "`url` of the node to speak to")
-	flags.StringVar(&c.token, "token", "", "bearer `token`: what a client sends; the operator's at a node")
+	flags.StringVar(&c.token, "token", "", "`token` to send to the node; for serve: the operator's, who may do everything")
 	markSecret(flags, "token")
-	flags.StringVar(&c.config, "config", "", "configuration `file`, in place of ./parley.toml and your own")
+	flags.StringVar(&c.config, "config", "", "read this configuration `file` in place of ./parley.toml and your own")
 	flags.BoolVar(&c.json, "json", false, "print JSON: one document, or one per line for streams")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		text := err.Error()
@@ -168,6 +171,9 @@ Without a verb, parley serves a node.`,
 	root.AddCommand(exitCodesTopic(), environmentTopic(), configTopic())
 	c.completions(root)
 	root.InitDefaultHelpCmd()
+	root.SetOut(c.out) // where the scripts go
+	root.InitDefaultCompletionCmd()
+	explainBash(root)
 	for _, cmd := range root.Commands() {
 		if cmd.Name() == "help" {
 			cmd.Args = knownTopic

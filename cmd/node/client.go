@@ -87,6 +87,11 @@ func (b bearer) sign(h http.Header) {
 	}
 }
 
+// page is where a person can answer a question with a browser.
+func (c *client) page(session, call string) string {
+	return c.url + "/answer/" + url.PathEscape(session) + "/" + url.PathEscape(call)
+}
+
 type unary[Q, R any] func(context.Context, *connect.Request[Q]) (*connect.Response[R], error)
 
 // call sends one request that the node answers at once.
@@ -197,9 +202,20 @@ func (c *cli) attach(ctx context.Context, node *client, session, root, cwd strin
 	case err != nil:
 		return err
 	case row.GetSession().GetRoot() != "" && row.GetSession().GetRoot() != root && !takeOver:
-		return refuse(messages.CallerNotLive, "use another --session; or speak as that root with --root, or end its open questions with --take-over",
-			"the session %s is held by the root %s", session, row.GetSession().GetRoot())
+		return heldBy(session, row.GetSession().GetRoot(), create, true)
 	}
 	_, err = repeat(ctx, node, node.Attach, &messages.AttachRequest{Session: session, Root: root, Cwd: cwd})
 	return err
+}
+
+// heldBy refuses to speak for a session that another root holds, and says how the verb at hand could.
+func heldBy(session, root string, otherSession, takeOver bool) error {
+	remedy := "speak as that root with --root " + quote(root)
+	if otherSession {
+		remedy = "use another --session; or " + remedy
+	}
+	if takeOver {
+		remedy += "; or take its place with --take-over, which ends its open questions"
+	}
+	return refuse(messages.CallerNotLive, remedy, "the session %s is held by the root %s", session, root)
 }

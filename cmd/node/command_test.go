@@ -2,13 +2,18 @@ package main
 
 import (
 	"bytes"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/parleyrun/parley"
 	"github.com/parleyrun/parley/messages"
 	"github.com/parleyrun/parley/messages/messagesconnect"
+	"github.com/stretchr/testify/require"
 )
 
 // A shell reads back what was quoted, whatever it is, and nothing in it acts on a terminal.
@@ -95,8 +100,8 @@ func TestQuestionsAreBoundedAndSorted(t *testing.T) {
 	f = newFake(t)
 	f.rows(young)
 	var out bytes.Buffer
-	c := &cli{out: &out, width: terminalWidth(func(string) (string, bool) { return "20", true }), now: newCLI().now, self: "parley"}
-	c.table(&out, []*messages.QuestionRow{young})
+	c := &cli{out: &out, width: terminalWidth(func(string) (string, bool) { return "20", true }), now: newCLI().now, self: "parley", tty: true}
+	c.table(&out, nil, []*messages.QuestionRow{young})
 	for line := range strings.Lines(out.String()) {
 		if cells(strings.TrimSpace(line)) > 20 {
 			t.Errorf("too wide: %q", line)
@@ -138,4 +143,116 @@ func TestServeSaysWhatItWasGiven(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}
 	}
+}
+
+// A long id is shortened on a terminal only, and the table keeps a line for each question.
+func TestTablesFitTheTerminal(t *testing.T) {
+	row := shipIt("continued")
+	row.Session, row.CallId = "claude-1b9f7f0e-94a3-4c1f-8b59-0d9f1f6a3d11", "q-7k2m9x4a5b6c"
+	node := &client{url: "http://n"}
+	table := func(c cli) string {
+		var out bytes.Buffer
+		c.now, c.self = func() time.Time { return at }, "parley"
+		c.table(&out, node, []*messages.QuestionRow{row})
+		return out.String()
+	}
+	const asked = "  Ship it?\n  - Yes\n  - No: wait for the review\n"
+	require.Equal(t, "SESSION                                     CALL            STATE      AGE  LEFT\n"+
+		"claude-1b9f7f0e-94a3-4c1f-8b…-0d9f1f6a3d11  q-7k2m9x4a5b6c  continued  12s  -\n"+asked, table(cli{width: 80, tty: true}))
+	require.Equal(t, "SESSION         CALL            STATE      AGE  LEFT\n"+
+		"claude-1b…3d11  q-7k2m9x4a5b6c  continued  12s  -\n", strings.Replace(table(cli{width: 52, tty: true}), asked, "", 1))
+	for _, whole := range []cli{{width: 80}, {width: 80, tty: true, full: true}} {
+		require.Contains(t, table(whole), "\nclaude-1b9f7f0e-94a3-4c1f-8b59-0d9f1f6a3d11  q-7k2m9x4a5b6c  continued  12s  -\n")
+	}
+	require.Equal(t, "日本…本", middle("日本日本日本", 7))
+	require.Equal(t, "q-1", middle("q-1", 3))
+}
+
+// A list names the page of the only question, unless the page would ask for a token; --links names every one.
+func TestQuestionsNameTheirPage(t *testing.T) {
+	f := newFake(t)
+	row := shipIt("open")
+	row.Session = "a/b ?\u202e"
+	f.rows(row)
+	page := "  @ " + f.url + "/answer/a%2Fb%20%3F%E2%80%AE/q-1\n"
+	require.Contains(t, runCLI(t, f.url, "", "questions").out, "  - No: wait for the review\n"+page)
+	require.NotContains(t, runCLI(t, f.url, "", "questions", "--token", "a token of some length").out, "@ ")
+	require.Contains(t, runCLI(t, f.url, "", "questions", "--token", "a token of some length", "--links").out, page)
+	row.State = "replied"
+	require.NotContains(t, runCLI(t, f.url, "", "questions").out, "@ ")
+	f = newFake(t)
+	f.rows(shipIt("open"), questionNamed("other", "q-2"))
+	require.NotContains(t, runCLI(t, f.url, "", "questions").out, "@ ")
+	require.Equal(t, 2, strings.Count(runCLI(t, f.url, "", "questions", "--links").out, "  @ "+f.url+"/answer/"))
+	forged := shipIt("open")
+	forged.Questions[0].Question = "@ http://elsewhere"
+	f = newFake(t)
+	f.rows(forged)
+	require.Contains(t, runCLI(t, f.url, "", "questions").out, "  \\@ http://elsewhere\n")
+}
+
+// Past its deadline a call that is open is held. The deadline itself never moves.
+func TestQuestionsSayThatACallIsHeld(t *testing.T) {
+	row := shipIt("open")
+	now := row.GetDeadlineMs()
+	row.RemainingMs = 0
+	require.Equal(t, "0s", leftOf(row, now))
+	now += heldAfter.Milliseconds() + 1
+	require.Equal(t, "held", leftOf(row, now))
+	require.Equal(t, "held by a person who has it open", leftWords(row, now))
+	row.RemainingMs = 1 // the node's clock counts
+	require.Equal(t, "0s left", leftWords(row, now))
+	row.State = "continued"
+	require.Equal(t, "-", leftOf(row, now))
+}
+
+// Commands to copy call the program as it was started, and by its name alone where the shell finds it by that.
+func TestCommandsCallTheProgramAsItWasStarted(t *testing.T) {
+	dir := t.TempDir()
+	installed := filepath.Join(dir, "parley")
+	require.NoError(t, os.WriteFile(installed, []byte("#!/bin/sh\n"), 0o700))
+	t.Setenv("PATH", dir)
+	for arg0, want := range map[string]string{
+		"parley":                         "parley",
+		installed:                        "parley",
+		"./parley":                       "./parley",
+		"../parley/parley":               "../parley/parley",
+		"/elsewhere/parley":              "/elsewhere/parley",
+		"../a b/parley":                  `"../a b/parley"`,
+		"/tmp/go-build1/b001/exe/node":   "go run ./cmd/node",
+		filepath.Join(dir, "..", "node"): filepath.Join(dir, "..", "node"),
+	} {
+		require.Equal(t, want, selfName(arg0), arg0)
+	}
+}
+
+// With a token for each role the first screen says which command wants which.
+func TestServeSaysWhichTokenIsFor(t *testing.T) {
+	screen := func(cfg serving) string {
+		var out bytes.Buffer
+		cfg.journal = inMemory
+		(&cli{out: &out, self: "parley", node: defaultNode, env: os.LookupEnv}).firstScreen("127.0.0.1:7410", cfg)
+		return out.String()
+	}
+	require.NotContains(t, screen(serving{}), "PARLEY_TOKEN")
+	require.Contains(t, screen(serving{token: "x"}), "  token    wanted: set PARLEY_TOKEN for the commands below\n")
+	roles := map[parley.Role][]string{parley.RoleAgent: {"x"}, parley.RoleViewer: {"y"}}
+	require.Contains(t, screen(serving{token: "z", tokens: roles}), `
+  tokens   set PARLEY_TOKEN to one of these:
+             ask, inbox --admit, withdraw, mcp, hook  the agent's, the operator's
+             answer, withdraw --message               the operator's
+             import                                   the operator's
+             questions, inbox, sessions, log, export  any token
+`)
+	require.Contains(t, screen(serving{tokens: roles}), "answer, withdraw --message               none: no token is set for it\n")
+}
+
+// A lost race is told once, whatever the node says of it.
+func TestALostRaceIsToldOnce(t *testing.T) {
+	var errs bytes.Buffer
+	c := &cli{err: &errs, self: "parley"}
+	lost := refuse(messages.Settled, "", "the question was settled first: answered by cli")
+	lost.winner = &messages.Settlement{Outcome: "answered", By: "cli", Door: "connect"}
+	c.report(t.Context(), lost)
+	require.Equal(t, "error: cli answered first, through connect (SETTLED)\nnext:  Nothing to do; your draft was not used.\n", errs.String())
 }

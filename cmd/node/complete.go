@@ -55,6 +55,29 @@ func (c *cli) completions(root *cobra.Command) {
 	completeWords(root)
 }
 
+// explainBash says in time what bash says too late, at the first Tab.
+func explainBash(root *cobra.Command) {
+	cmd, _, err := root.Find([]string{"completion", "bash"})
+	if err != nil {
+		panic(err) // it was added a line before
+	}
+	cmd.Long = `Print the script that makes the Tab key of bash know verbs, flags, sessions, calls
+and options.
+
+It needs the package bash-completion (version 2, with bash 4.1 or later), which
+has to be loaded before it; without it the Tab key says
+"_get_comp_words_by_ref: command not found". Then, in this shell:
+
+  source /usr/share/bash-completion/bash_completion
+  source <(parley completion bash)
+
+or in every new one:
+
+  parley completion bash > ~/.local/share/bash-completion/completions/parley
+
+bash completes a program by the name it is called with: ./parley too.`
+}
+
 // completeWords completes the flags that take one word of a few.
 func completeWords(cmd *cobra.Command) {
 	for flag, words := range map[string][]string{
@@ -152,18 +175,16 @@ func firstQuestion(row *messages.QuestionRow) string {
 // labels are the options of the question that is meant: the one named, or the only one.
 func labels(ctx context.Context, node *client, words []string) (out []cobra.Completion) {
 	session := ""
-	if len(words) > 0 {
+	if len(words) > 1 {
 		session = words[0]
 	}
-	rows := asked(ctx, node, session, []string{"open", "continued"})
-	for _, row := range rows {
-		if len(words) > 1 && row.GetCallId() != words[1] || len(words) < 2 && len(rows) > 1 {
-			continue
-		}
-		for _, q := range row.GetQuestions() {
-			for _, o := range q.GetOptions() {
-				out = offer(out, o.GetLabel(), o.GetDescription())
-			}
+	rows := meant(asked(ctx, node, session, []string{"open", "continued"}), words)
+	if len(rows) != 1 {
+		return nil
+	}
+	for _, q := range rows[0].GetQuestions() {
+		for _, o := range q.GetOptions() {
+			out = offer(out, o.GetLabel(), o.GetDescription())
 		}
 	}
 	return out

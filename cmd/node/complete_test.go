@@ -38,6 +38,7 @@ func TestTabKnowsWhatTheNodeKnows(t *testing.T) {
 		"answer demo q-1 --option ": {"Yes", "No\twait for the review"},
 		"answer --option ":          {"Yes", "No\twait for the review"},
 		"answer demo q-2 --option ": {},
+		"answer demo --option ":     {"Yes", "No\twait for the review"},
 		"log demo ":                 {},
 		"sessions ":                 {},
 		"hook ":                     {"claude-code", "codex", "opencode"},
@@ -67,4 +68,5 @@ func TestCompletionScripts(t *testing.T) {
 		require.Zero(t, r.exit)
 		require.Contains(t, r.out, "__complete", shell)
 	}
+	require.Contains(t, runCLI(t, "", "", "completion", "bash", "--help").out, "needs the package bash-completion")
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -35,7 +36,8 @@ type origin struct {
 	variable string // the environment variable
 	file     string // or the file, with the line in it
 	line     int
-	project  bool // the file was found in the working directory
+	key      string // in the file, where it is not the flag's name
+	project  bool   // the file was found in the working directory
 }
 
 func (o origin) String() string {
@@ -57,10 +59,13 @@ func (c *cli) came(flag string, o origin) {
 func (c *cli) source(flag string) string {
 	o := c.origins[flag]
 	if o.file != "" {
-		return flag + " in " + o.String()
+		return o.named(flag) + " in " + o.String()
 	}
 	return o.variable
 }
+
+// named is what a flag is called where its value came from.
+func (o origin) named(flag string) string { return cmp.Or(o.key, flag) }
 
 // named says in a text where the flags that it speaks of got their values.
 func (c *cli) named(text string) string {
@@ -69,7 +74,7 @@ func (c *cli) named(text string) string {
 		if o.file == "" {
 			text = spelled.ReplaceAllLiteralString(text, o.variable)
 		} else if spelled.MatchString(text) {
-			text = spelled.ReplaceAllLiteralString(text, flag) + " (" + o.String() + ")"
+			text = spelled.ReplaceAllLiteralString(text, o.named(flag)) + " (" + o.String() + ")"
 		}
 	}
 	return text
@@ -136,9 +141,28 @@ func (c *cli) fromFiles(cmd *cobra.Command) error {
 				return usage("correct or remove it", "%s:%d: %s: %v", file.path, s.line, s.flag, err)
 			}
 		}
+		if err := c.listened(cmd, file, settings); err != nil {
+			return err
+		}
 		c.warnOfSecrets(file.path, settings, known)
 	}
 	return nil
+}
+
+// listened makes a file that moves the node move the verbs that speak to it: they find it where it listens, unless the
+// file names a node. A port that the system chooses is nowhere to be found.
+func (c *cli) listened(cmd *cobra.Command, file configFile, settings []setting) error {
+	node := cmd.Flags().Lookup("node")
+	at := slices.IndexFunc(settings, func(s setting) bool { return s.flag == "listen" })
+	if node == nil || node.Changed || at < 0 || cmd.Flags().Lookup("listen") != nil {
+		return nil
+	}
+	_, port, err := net.SplitHostPort(settings[at].text)
+	if err != nil || port == "0" {
+		return nil
+	}
+	c.came("node", origin{file: file.path, line: settings[at].line, key: "listen", project: file.project})
+	return cmd.Flags().Set("node", near(settings[at].text))
 }
 
 // fileKeys are the flags that a file may set: serve's, every verb's, and those that have a variable.

@@ -227,3 +227,28 @@ func TestAHookReadsTheFilesAndBlocksNobody(t *testing.T) {
 	require.Equal(t, "{}\n", r.out)
 	require.Contains(t, r.err, "there is no key \"nod\"")
 }
+
+// A file that moves the node moves those that speak to it, unless it names a node itself.
+func TestVerbsFindTheNodeWhereItListens(t *testing.T) {
+	for _, c := range []struct{ project, user, want string }{
+		{"listen = \"127.0.0.1:1\"\n", "", "http://127.0.0.1:1, where listen in ./parley.toml:1 points"},
+		{"\nlisten = \"0.0.0.0:1\"\n", "", "http://127.0.0.1:1, where listen in ./parley.toml:2 points"},
+		{"listen = \":1\"\n", "", "http://127.0.0.1:1, where listen in ./parley.toml:1 points"},
+		{"listen = \"127.0.0.1:1\"\nnode = \"http://127.0.0.1:2\"\n", "", "http://127.0.0.1:2, where node in ./parley.toml:2 points"},
+		{"listen = \"127.0.0.1:1\"\n", "node = \"http://127.0.0.1:2\"\n", "http://127.0.0.1:1, where listen in ./parley.toml:1 points"},
+		{"listen = \"127.0.0.1:0\"\n", "node = \"http://127.0.0.1:2\"\n", "http://127.0.0.1:2, where node in "},
+	} {
+		env := place(t, c.project, c.user)
+		r := runAt(t, env, "questions")
+		require.Equal(t, 69, r.exit, r.err)
+		require.Contains(t, r.err, "no node listens at "+c.want)
+		env["PARLEY_NODE"] = "http://127.0.0.1:3"
+		require.Contains(t, runAt(t, env, "questions").err, "no node listens at http://127.0.0.1:3, where PARLEY_NODE points")
+		require.Contains(t, runAt(t, env, "questions", "--node", "http://127.0.0.1:4").err, "no node listens at http://127.0.0.1:4 ")
+	}
+	env := place(t, "listen = \"192.0.2.1:1\"\n", "") // a folder may be anybody's: it gets no token
+	env["PARLEY_TOKEN"] = "a token of some length"
+	r := runAt(t, env, "questions")
+	require.Equal(t, 2, r.exit)
+	require.Contains(t, r.err, "names the node 192.0.2.1:1, and this file is not asked to whom a token is sent")
+}

@@ -89,13 +89,17 @@ func (s *console) paint(f frame, width, height, pages int, follow bool, dim func
 
 	var b strings.Builder
 	b.WriteString("\x1b[?2026h\x1b[?25l\x1b[H") // shown at once, where a terminal can
+	// What was there is erased before a line is written: behind a full line the cursor still stands on its last letter.
 	for i, line := range lines {
 		if i > 0 {
 			b.WriteString("\r\n")
 		}
-		b.WriteString(line + "\x1b[K")
+		erase := "\x1b[K"
+		if i == len(lines)-1 { // and what is below it
+			erase = "\x1b[J"
+		}
+		b.WriteString(erase + line)
 	}
-	b.WriteString("\x1b[J")
 	if row := f.caretRow - s.top; f.caretRow >= 0 && row >= 0 && row < room { // an input method opens at the caret
 		b.WriteString(moveTo(len(f.head)+1+row, min(f.caret, width-1)) + "\x1b[?25h")
 	}

@@ -127,7 +127,7 @@ func (l *statusLine) draw() {
 	l.shown = true
 }
 
-// countdownWords says how a wait stands: since how long, and what is left of it.
+// countdownWords says how a wait stands: for how long, and what is left of it.
 func countdownWords(waited, left time.Duration, endless, lost bool) string {
 	switch {
 	case lost && !endless && left > 0:
@@ -135,11 +135,11 @@ func countdownWords(waited, left time.Duration, endless, lost bool) string {
 	case lost:
 		return "the node does not answer"
 	case endless:
-		return "waiting since " + span(waited.Milliseconds()) + ", without end"
+		return "waiting for " + span(waited.Milliseconds()) + ", without end"
 	case left > 0:
 		return span((left + time.Second - 1).Truncate(time.Second).Milliseconds()) + " left"
 	case left > -heldAfter:
 		return "0s left"
 	}
-	return "held by a person who has it open; waiting since " + span(waited.Milliseconds())
+	return "held by a person who has it open; waiting for " + span(waited.Milliseconds())
 }

@@ -187,7 +187,7 @@ func (n *realNode) run(t *testing.T, args ...string) ran {
 func (n *realNode) ask(t *testing.T, args ...string) *process {
 	t.Helper()
 	p := start(t, n.env, append([]string{"ask", "Ship it?", "--option", "Yes", "--option", "No", "--session", "demo", "--attempt", "q-1"}, args...)...)
-	p.await(p.err, "asked in session demo, call q-1")
+	p.await(p.err, "/answer/demo/q-1")
 	return p
 }
 

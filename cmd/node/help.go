@@ -35,6 +35,7 @@ func environmentTopic() *cobra.Command {
 		fmt.Fprintf(&b, "  %-22s  --%-15s  %s\n", v.name, v.flag, v.meaning)
 	}
 	b.WriteString(`
+  PARLEY_SESSION  the session of hook and mcp, unless --session says so
   XDG_DATA_HOME   where the journal is by default: $XDG_DATA_HOME/parley,
                   else ~/.local/share/parley
   XDG_CONFIG_HOME where your configuration is: $XDG_CONFIG_HOME/parley/config.toml,
@@ -64,6 +65,9 @@ Paths are relative to where parley runs.
   allow-origin = ["https://ui.example.org"]
   default-timeout = "5m"    # or "never"
   claim-grace = "20s"
+
+Where a file has listen and no node, the verbs that speak to a node find it there,
+so that one file moves both; a port 0 is left out, since nobody knows it before.
 
 A key that is not known is an error, and so is a number where a time is wanted. A
 file with a token should be yours alone (chmod 600). A token from elsewhere is not

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -21,6 +23,10 @@ func (c *cli) importCommand() *cobra.Command {
 		Long: `Take a session from a log in the public format, as "parley export" writes it: with
 its questions that wait, which can be answered here from then on. It is taken
 whole or not at all. A session that exists is neither changed nor replaced.
+
+A log that was cut at the end of a line looks like the log of a session that had
+come so far. The number of events is printed, and that it ends in the middle of a
+turn if it does, as it also does when it was exported while the agent worked.
 
 A log of an older generation can be read and exported, and takes no questions.`,
 		Example: `  parley import demo.jsonl
@@ -53,19 +59,63 @@ func (c *cli) importFile(ctx context.Context, file, as string) error {
 	if err != nil {
 		return err
 	}
-	row, err := sendLog(ctx, node, as, log)
+	var end logEnd
+	row, err := sendLog(ctx, node, as, io.TeeReader(log, &end))
 	if err != nil {
 		return err
 	}
 	if c.json {
 		return c.printJSON(sessionOf(row))
 	}
-	c.printf("imported session %s: %d events", oneLine(row.GetSession()), row.GetEvents())
+	c.printf("imported session %s: %d events%s", oneLine(row.GetSession()), row.GetEvents(), end.words())
 	if n := row.GetAnswerable(); n > 0 {
 		c.printf("; questions that can be answered: %d", n)
 	}
 	c.printf("\n")
 	return nil
+}
+
+// logEnd is where a log ends, seen from the lines that go by.
+type logEnd struct {
+	line       []byte // the one that is not whole yet
+	turn, step bool   // one is open
+}
+
+func (e *logEnd) Write(p []byte) (int, error) {
+	n := len(p)
+	for at := bytes.IndexByte(p, '\n'); at >= 0; at = bytes.IndexByte(p, '\n') {
+		e.event(append(e.line, p[:at]...))
+		e.line, p = e.line[:0], p[at+1:]
+	}
+	e.line = append(e.line, p...)
+	return n, nil
+}
+
+func (e *logEnd) event(line []byte) {
+	var event struct{ Type string }
+	if json.Unmarshal(line, &event) != nil {
+		return // that is for the node to say
+	}
+	switch event.Type {
+	case "turn/start":
+		e.turn, e.step = true, false
+	case "turn/end":
+		e.turn, e.step = false, false
+	case "step/start":
+		e.step = true
+	case "step/end":
+		e.step = false
+	}
+}
+
+func (e *logEnd) words() string {
+	switch {
+	case e.step:
+		return "; the log ends in the middle of a step"
+	case e.turn:
+		return "; the log ends in the middle of a turn"
+	}
+	return ""
 }
 
 // sendLog sends a log in pieces. One that cannot be read to its end is broken off, which the node takes for no log.

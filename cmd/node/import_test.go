@@ -33,7 +33,7 @@ func TestASessionMovesToAnotherNode(t *testing.T) {
 
 	r = to.run(t, "import", file)
 	require.Zero(t, r.exit, r.err)
-	require.Regexp(t, `^imported session demo: \d+ events; questions that can be answered: 1\n$`, r.out)
+	require.Regexp(t, `^imported session demo: \d+ events; the log ends in the middle of a step; questions that can be answered: 1\n$`, r.out)
 	require.Equal(t, string(log), to.run(t, "export", "demo").out)
 	r = to.run(t, "import", file)
 	require.Equal(t, 34, r.exit)
@@ -50,6 +50,29 @@ func TestASessionMovesToAnotherNode(t *testing.T) {
 	r = to.run(t, "answer", "demo", "q-1", "--option", "Yes")
 	require.Zero(t, r.exit, r.err)
 	to.stop(syscall.SIGTERM)
+}
+
+// Where a log ends is known from its lines, in whatever pieces they come.
+func TestWhereALogEnds(t *testing.T) {
+	const turn, step, over = "; the log ends in the middle of a turn", "; the log ends in the middle of a step", ""
+	log := ""
+	for _, line := range []struct{ text, want string }{
+		{`{"type":"session","id":"demo"}`, over},
+		{`{"type":"turn/start"}`, turn},
+		{`{"type":"step/start"}`, step},
+		{`{"type":"assistant/message","data":{"text":"turn/end"}}`, step},
+		{`no JSON`, step},
+		{`{"type":"step/end"}`, turn},
+		{`{"type":"turn/end"}`, over},
+	} {
+		log += line.text + "\n"
+		for size := 1; size < 40; size += 6 {
+			var end logEnd
+			_, err := io.CopyBuffer(struct{ io.Writer }{&end}, struct{ io.Reader }{strings.NewReader(log)}, make([]byte, size))
+			require.NoError(t, err)
+			require.Equal(t, line.want, end.words(), log)
+		}
+	}
 }
 
 // The Tab key against a real node.

@@ -162,7 +162,7 @@ func (s *sitting) handle(ctx context.Context, ev any) {
 		s.card.attach(s.now(), ev.frame.GetRemainingMs(), ev.frame.GetNever())
 	case unclaimed:
 		s.claim = ""
-		if s.card.detach(s.now(), ev.lost); !ev.lost {
+		if s.card.detach(ev.lost); !ev.lost {
 			s.holding = !ev.had // what could not be claimed is not tried again
 			s.refresh(ctx)
 		}
@@ -427,7 +427,7 @@ func (s *sitting) recap(what string) {
 	}
 }
 
-// letGo releases the claim on purpose, so that the deadline runs again at once.
+// letGo releases the claim on purpose: a deadline that has passed meanwhile ends the call at once.
 func (s *sitting) letGo() {
 	if s.claim != "" {
 		ctx, cancel := context.WithTimeout(context.Background(), farewellWait)
@@ -506,7 +506,7 @@ func (s *sitting) watch(ctx context.Context, session string, cursor int64) {
 	}
 }
 
-// hold keeps a claim on the wait, so that the deadline does not run while the card is open. After a restart of
+// hold keeps a claim on the wait, so that its deadline does not end it while the card is open. After a restart of
 // the node it is opened again. A stream that ends without a word is a wait that is over.
 func (s *sitting) hold(ctx context.Context, row *messages.QuestionRow) {
 	req := &messages.AttachWaitRequest{Session: row.GetSession(), CallId: row.GetCallId(), Client: s.name}

@@ -162,7 +162,7 @@ func TestCardPickAndSend(t *testing.T) {
 	ask := n.ask(t, "--timeout", "60s")
 	p := sitAt(t, n.env, "", "answer", "--submission-id", "a-1")
 	p.opens("Ship it?", "1 ( ) Yes", "2 ( ) No", "any key stops that")
-	p.press(enter, "Nothing is chosen yet", "its deadline stands still")
+	p.press(enter, "Nothing is chosen yet", "will not end while you have this open")
 	p.press("2", "1 ( ) Yes", "2 (•) No")
 	p.press("1", "1 (•) Yes", "2 ( ) No")
 	p.press(enter)
@@ -193,7 +193,7 @@ func TestCardMultiSelectWithText(t *testing.T) {
 	ask.end().want(t, 0, "No\nYes\n1 of 2\n  jks\n", "")
 }
 
-// While the card is open the deadline does not run; Esc lets go at once, and the question stays open. A claim that was
+// While the card is open the deadline ends nothing; Esc lets go at once, and the question stays open. A claim that was
 // merely lost would be missed for a minute here.
 func TestCardHoldsAndLetsGo(t *testing.T) {
 	t.Parallel()
@@ -201,7 +201,7 @@ func TestCardHoldsAndLetsGo(t *testing.T) {
 	ask := n.ask(t, "--timeout", "3s")
 	p := sitAt(t, n.env, "", "answer", "demo", "q-1")
 	p.opens("any key stops that")
-	p.press("2", "2 (•) No", "its deadline stands still")
+	p.press("2", "2 (•) No", "will not end while you have this open")
 	require.Eventually(t, func() bool {
 		r := n.run(t, "questions", "--json")
 		return strings.Contains(r.out, `"remainingMs":0`) && strings.Contains(r.out, `"state":"open"`)
@@ -254,7 +254,7 @@ func TestCardDropsEarlyKeys(t *testing.T) {
 	n.ask(t, "--timeout", "60s")
 	p := sitAt(t, n.env, "1"+enter+"2"+enter, "answer", "demo", "q-1")
 	p.opens("any key stops that") // and they did not
-	p.press("j", "  1 ( ) Yes", "› 2 ( ) No", "its deadline stands still")
+	p.press("j", "  1 ( ) Yes", "› 2 ( ) No", "will not end while you have this open")
 	p.press("\x03")
 	exit, screen := p.end()
 	require.Equal(t, 130, exit)
@@ -269,7 +269,7 @@ func TestCardPickedFromAList(t *testing.T) {
 	n.ask(t, "--timeout", "never")
 	batch := start(t, n.env, "ask", "--session", "deploy", "--attempt", "q-2", "--timeout", "never",
 		"--question", "Which region?", "--option", "eu (Recommended)", "--option", "us", "--question", "Anything else?")
-	batch.await(batch.err, "asked in session deploy")
+	batch.await(batch.err, "/answer/deploy/q-2")
 	p := sitAt(t, n.env, "", "answer")
 	p.opens("› 1  Ship it?", "  2  Which region? (and 1 more)")
 	require.Equal(t, 0, n.run(t, "answer", "demo", "q-1", "--skip").exit)
@@ -297,11 +297,11 @@ func TestCardOutlivesTheNode(t *testing.T) {
 	p := sitAt(t, n.env, "", "answer", "demo", "q-1")
 	p.opens("any key stops that")
 	p.press("3", "Esc leaves the text")
-	p.press("still here", "its deadline stands still", "still here")
+	p.press("still here", "will not end while you have this open", "still here")
 	n.stop(syscall.SIGKILL)
 	p.see("The node is away", "still here")
 	n.serve(t, "--claim-grace", "60s")
-	p.see("its deadline stands still", "still here")
+	p.see("will not end while you have this open", "still here")
 	p.press(enter)
 	exit, screen := p.end()
 	require.Equal(t, 0, exit, screen)
@@ -342,7 +342,7 @@ func TestAskCountsDown(t *testing.T) {
 	require.NotContains(t, screen, "left")
 }
 
-// A person who has the question open holds the deadline, and who asked is told.
+// A person who has the question open holds the call past its deadline, and who asked is told.
 func TestAskSaysThatItIsHeld(t *testing.T) {
 	t.Parallel()
 	n := serveNode(t)
@@ -350,8 +350,9 @@ func TestAskSaysThatItIsHeld(t *testing.T) {
 	p.see("left")
 	card := sitAt(t, n.env, "", "answer", "demo", "q-1")
 	card.opens("any key stops that")
-	card.press("j", "its deadline stands still")
+	card.press("j", "will not end while you have this open")
 	p.see("held by a person")
+	require.Regexp(t, `q-1 +open +\d+s +held\n`, n.run(t, "questions").out)
 	card.press("k1", "1 (•) Yes")
 	card.press(enter)
 	exit, screen := p.end()
@@ -382,7 +383,7 @@ func TestCardEndsByASignal(t *testing.T) {
 	ask := n.ask(t, "--timeout", "2s")
 	p := sitAt(t, n.env, "", "answer", "demo", "q-1")
 	p.opens("any key stops that")
-	p.press("1", "its deadline stands still")
+	p.press("1", "will not end while you have this open")
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
 	exit, screen := p.end()
 	require.Equal(t, 130, exit)

@@ -335,8 +335,8 @@ func statusWords(c *card, p *panel, now int64) (words string, alarm bool) {
 	switch {
 	case p.busy:
 		return "sending …", false
-	case c.unheld && running:
-		return "The node is away. The agent waits for " + seconds + " more; what you wrote stays here.", true
+	case c.unheld && running && left > 0:
+		return "The node is away. The agent's call may end in " + seconds + "; what you wrote stays here.", true
 	case c.unheld:
 		return "The node is away; trying again. What you wrote stays here.", true
 	case c.state == "continued":
@@ -344,7 +344,7 @@ func statusWords(c *card, p *panel, now int64) (words string, alarm bool) {
 	case running && left <= countdownNear:
 		return "The agent stops waiting in " + seconds + "; any key stops that.", true
 	case shown && !running:
-		return "The agent waits for you; its deadline stands still.", false
+		return "The agent waits for you: its call will not end while you have this open.", false
 	case c.attached:
 		return "The agent waits for you.", false
 	}

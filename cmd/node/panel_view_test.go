@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -55,7 +57,7 @@ func TestCardScreens(t *testing.T) {
 			{"a choice, then a multiple choice with words of one's own", "1 1 3 and_the_browser_tests", func(c *card) { c.attach(0, 42_000, false); c.engage(0) }},
 			{"free text", "<Tab> <Tab> first <Newline> second", func(c *card) { c.project("continued") }},
 			{"the review, with one missing", "1 s <Tab>", func(c *card) { c.attach(0, 0, true) }},
-			{"the node is away", "<Enter>", func(c *card) { c.attach(0, 42_000, false); c.detach(0, true) }},
+			{"the node is away", "<Enter>", func(c *card) { c.attach(0, 42_000, false); c.detach(true) }},
 		} {
 			c, p := &card{state: "open"}, newPanel(review80())
 			scene.wait(c)
@@ -102,11 +104,11 @@ func TestStatusWords(t *testing.T) {
 	for name, c := range map[string]*card{
 		"":                         {state: "open"},
 		"The agent waits for you.": {state: "open", attached: true, timedWait: true, deadline: countdownNear + 1},
-		"The agent stops waiting in 1m00s; any key stops that.":                     {state: "open", attached: true, timedWait: true, deadline: countdownNear},
-		"The agent waits for you; its deadline stands still.":                       {state: "open", attached: true, timedWait: true, focused: true, remaining: 5},
-		"The call has returned: your answer reaches the agent as a late reply.":     {state: "continued"},
-		"The node is away; trying again. What you wrote stays here.":                {state: "open", unheld: true},
-		"The node is away. The agent waits for 3s more; what you wrote stays here.": {state: "open", unheld: true, host: 2001},
+		"The agent stops waiting in 1m00s; any key stops that.":                        {state: "open", attached: true, timedWait: true, deadline: countdownNear},
+		"The agent waits for you: its call will not end while you have this open.":     {state: "open", attached: true, timedWait: true, focused: true, remaining: 5},
+		"The call has returned: your answer reaches the agent as a late reply.":        {state: "continued"},
+		"The node is away; trying again. What you wrote stays here.":                   {state: "open", unheld: true},
+		"The node is away. The agent's call may end in 3s; what you wrote stays here.": {state: "open", unheld: true, host: 2001},
 	} {
 		words, _ := statusWords(c, &panel{}, 0)
 		require.Equal(t, name, words)
@@ -147,4 +149,31 @@ func FuzzLayout(f *testing.F) {
 		head := strings.Join(lines[:row], "")
 		require.Equal(t, cells(before.String())-cells(head), col, "caret %d in %q: row %d of %q", caret, text, row, lines)
 	})
+}
+
+// Nothing is erased behind a full line, where the cursor still stands on its last letter: an id keeps its end.
+func TestAFullLineKeepsItsEnd(t *testing.T) {
+	out, err := os.Create(filepath.Join(t.TempDir(), "terminal"))
+	require.NoError(t, err)
+	defer func() { _ = out.Close() }()
+	const width = 30
+	full := strings.Repeat("x", width)
+	(&console{out: out}).paint(frame{head: []string{full}, body: []string{full, "y"}, foot: []string{full, full}, caretRow: -1}, width, 9, 0, false, (&cli{}).dim)
+	text, err := os.ReadFile(out.Name())
+	require.NoError(t, err)
+	require.Equal(t, 4, strings.Count(string(text), full))
+	require.NotRegexp(t, `[^\r\n\x1b]\x1b\[[0-2]?[JK]`, strings.TrimPrefix(string(text), "\x1b[?2026h\x1b[?25l\x1b[H\x1b[K"))
+	require.Contains(t, string(text), "\r\n\x1b[J"+full, "what was below is gone")
+}
+
+// The list to pick from shows every id whole.
+func TestPickerKeepsIDsWhole(t *testing.T) {
+	row := shipIt("open")
+	row.Session, row.CallId = "claude-1b9f7f0e-94a3-4c1f-8b59-0d9f1f6a3d11", "q-7k2m9x4a5b6c"
+	for width := 52; width <= 90; width++ {
+		f := (&cli{}).view(width).picker(&picker{rows: []*messages.QuestionRow{row}}, at.UnixMilli())
+		f.fits(t, width)
+		require.Contains(t, f.text(), row.GetSession())
+		require.Contains(t, f.text(), row.GetCallId())
+	}
 }

@@ -122,7 +122,7 @@ func (v *view) row(at int, row *messages.QuestionRow, here bool, now int64) {
 		state = settledWords(s)
 	}
 	if row.GetState() == "open" && row.GetDeadlineMs() != 0 {
-		state += ", " + leftOf(row) + " left"
+		state += ", " + leftWords(row, now)
 	}
 	v.text(mark, row.GetSession()+" · "+row.GetCallId()+" · "+state, dim)
 }

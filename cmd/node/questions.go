@@ -17,7 +17,7 @@ import (
 
 func (c *cli) questionsCommand() *cobra.Command {
 	var req messages.WatchQuestionsRequest
-	var watch, all, full bool
+	var watch, all, full, links bool
 	cmd := &cobra.Command{
 		Use:   "questions [flags]",
 		Short: "List the questions that can be answered",
@@ -28,9 +28,13 @@ func (c *cli) questionsCommand() *cobra.Command {
   replied    a reply is queued; the agent has not taken it yet
   settled    over (with --all)
 
-The open ones come first, the oldest of them on top. A text longer than 12
-lines or 1,000 characters is cut here, and whole with --full and --json; an
-option's label is never cut.`,
+The open ones come first, the oldest of them on top. LEFT is the time to the
+deadline of the agent's call; a call is held past it while a person has its
+question open. The line that begins with @ is the page to answer on.
+
+A text longer than 12 lines or 1,000 characters is cut here, and so is a long id
+on a terminal; both are whole with --full and --json. An option's label is never
+cut. "parley answer" takes the beginning of an id.`,
 		Example: `  parley questions
   parley questions --watch --json
   parley questions --session demo --all`,
@@ -54,7 +58,7 @@ option's label is never cut.`,
 			if err != nil {
 				return err
 			}
-			if c.full = full; watch {
+			if c.full, c.links = full, links; watch {
 				return c.watch(cmd.Context(), node, &req)
 			}
 			return c.list(cmd.Context(), node, req.Session, all)
@@ -62,10 +66,17 @@ option's label is never cut.`,
 	}
 	cmd.Flags().StringVar(&req.Session, "session", "", "only this `session`'s questions")
 	cmd.Flags().BoolVar(&all, "all", false, "settled ones too (needs --session)")
-	cmd.Flags().BoolVar(&full, "full", false, "print every text whole, however long")
+	cmd.Flags().BoolVar(&full, "full", false, "print every text and id whole, however long")
+	cmd.Flags().BoolVar(&links, "links", false, "print the page to answer each of them on")
 	cmd.Flags().BoolVar(&watch, "watch", false, "stay and print changes as they come")
 	cmd.Flags().Int64Var(&req.Cursor, "cursor", 0, "with --watch: go on after this `cursor` of an earlier watch")
 	return cmd
+}
+
+// openRows are the questions that can be answered, with the place in the journal at which that is true.
+func openRows(ctx context.Context, node *client) ([]*messages.QuestionRow, int64, error) {
+	rows, cursor, err := questionRows(ctx, node, "", false)
+	return slices.DeleteFunc(rows, func(row *messages.QuestionRow) bool { return !answerable(row) }), cursor, err
 }
 
 // questionRows reads the whole list, page by page.
@@ -122,20 +133,24 @@ func (c *cli) list(ctx context.Context, node *client, session string, all bool) 
 		c.notef("no questions\n")
 		return nil
 	}
-	c.table(c.out, rows)
+	// A single question is the one to answer; among several, a link each would be in the way.
+	c.links = c.links || len(rows) == 1 && c.token == ""
+	c.table(c.out, node, rows)
 	return nil
 }
 
-// table prints a line of columns for each question and beneath it what is asked. Ids stay whole so that they can be
-// copied; labels stay whole because their last word may decide. On a narrow screen the columns stand under each other.
-func (c *cli) table(w io.Writer, rows []*messages.QuestionRow) {
+// table prints a line of columns for each question and beneath it what is asked. Labels stay whole because their last
+// word may decide. On a very narrow screen the columns stand under each other.
+func (c *cli) table(w io.Writer, node *client, rows []*messages.QuestionRow) {
 	now := c.now().UnixMilli()
 	var table [][]string
 	for _, row := range rows {
-		table = append(table, []string{oneLine(row.GetSession()), oneLine(row.GetCallId()), oneLine(row.GetState()), ageOf(row, now), leftOf(row)})
+		table = append(table, []string{oneLine(row.GetSession()), oneLine(row.GetCallId()), oneLine(row.GetState()), ageOf(row, now), leftOf(row, now)})
 	}
-	head, lines, wide := c.columns([]string{"SESSION", "CALL", "STATE", "AGE", "LEFT"}, table)
-	narrow := wide > c.width
+	names := []string{"SESSION", "CALL", "STATE", "AGE", "LEFT"}
+	c.squeeze(names, table, 0, 1)
+	head, lines, wide := c.columns(names, table)
+	narrow := wide > c.width && c.tty && !c.full
 	if !narrow {
 		_, _ = fmt.Fprintln(w, head)
 	}
@@ -146,11 +161,19 @@ func (c *cli) table(w io.Writer, rows []*messages.QuestionRow) {
 		}
 		_, _ = fmt.Fprintln(w, lines[i])
 		c.ask(w, row)
+		c.link(w, node, row)
 		if t := row.GetTrouble(); t != nil {
 			c.block(w, "  ! ", t.GetText()+" ("+t.GetCode()+")")
 		}
 		// That a continued call ended as pending is what its state says; that a reply was withdrawn is news.
 		c.outcome(w, row)
+	}
+}
+
+// link names the page to answer a question on, whole: it is to be clicked.
+func (c *cli) link(w io.Writer, node *client, row *messages.QuestionRow) {
+	if c.links && answerable(row) {
+		_, _ = fmt.Fprintf(w, "  @ %s\n", node.page(row.GetSession(), row.GetCallId()))
 	}
 }
 
@@ -219,14 +242,28 @@ func ageOf(row *messages.QuestionRow, now int64) string {
 	return span(now - row.GetAskedMs())
 }
 
-func leftOf(row *messages.QuestionRow) string {
+const leftHeld = "held"
+
+// leftOf is the time to a call's deadline. A node ends a call at once, so that one which stays open past it is held.
+func leftOf(row *messages.QuestionRow, now int64) string {
 	switch {
 	case row.GetState() != "open":
 		return "-"
 	case row.GetDeadlineMs() == 0:
 		return "no end"
+	case row.GetRemainingMs() == 0 && now > row.GetDeadlineMs()+heldAfter.Milliseconds():
+		return leftHeld
 	}
 	return span(row.GetRemainingMs())
+}
+
+// leftWords is leftOf within a sentence.
+func leftWords(row *messages.QuestionRow, now int64) string {
+	left := leftOf(row, now)
+	if left == leftHeld {
+		return "held by a person who has it open"
+	}
+	return left + " left"
 }
 
 func settledWords(s *messages.Settlement) string {
@@ -297,6 +334,9 @@ func (c *cli) watchOnce(ctx context.Context, node *client, req *messages.WatchQu
 			if err := c.change(msg.GetQuestion(), msg.GetCursor()); err != nil {
 				return err
 			}
+			if !c.json {
+				c.link(c.out, node, msg.GetQuestion())
+			}
 		}
 		if msg.GetLive() && !greeted {
 			greeted = true
@@ -346,7 +386,7 @@ func (c *cli) change(row *messages.QuestionRow, cursor int64) error {
 	}
 	line := fmt.Sprintf("%s  %s  %s", oneLine(row.GetSession()), oneLine(row.GetCallId()), c.state(oneLine(row.GetState())))
 	if row.GetState() == "open" {
-		line += "  " + leftOf(row) + " left"
+		line += "  " + leftWords(row, c.now().UnixMilli())
 	}
 	c.printf("%s\n", line)
 	if row.GetState() == "open" || row.GetState() == "continued" {

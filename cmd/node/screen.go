@@ -244,7 +244,7 @@ func (b *bound) take(line string) bool {
 func (c *cli) bounded(w io.Writer, mark, text string, b *bound) {
 	indent, width := strings.Repeat(" ", max(4, cells(mark))), max(widthMin/2, c.width-max(4, cells(mark)))
 	text = strings.Trim(clean(text), " \n")
-	if strings.TrimSpace(mark) == "" && text != "" && strings.ContainsRune("-+=*!|…", []rune(text)[0]) {
+	if strings.TrimSpace(mark) == "" && text != "" && strings.ContainsRune("-+=*!|@…", []rune(text)[0]) {
 		text = `\` + text
 	}
 	for i, line := range wrap(text, width) {
@@ -284,6 +284,41 @@ func (c *cli) columns(head []string, rows [][]string) (top string, lines []strin
 		wide += n + 2
 	}
 	return c.dim(line(head)), lines, wide - 2
+}
+
+// idShown is how much of an id stays in a table: enough to tell it from others, and to name it by its beginning.
+const idShown = 12
+
+// squeeze shortens ids in a table until it fits the terminal, those of the first column first. What is not read by a
+// person keeps them whole.
+func (c *cli) squeeze(head []string, rows [][]string, ids ...int) {
+	for _, col := range ids {
+		_, _, wide := c.columns(head, rows)
+		if !c.tty || c.full || wide <= c.width {
+			return
+		}
+		widest := 0
+		for _, row := range rows {
+			widest = max(widest, cells(row[col]))
+		}
+		for _, row := range rows {
+			row[col] = middle(row[col], max(idShown, widest-(wide-c.width)))
+		}
+	}
+}
+
+// middle takes from the middle of clean text what is too much for the width: ids differ at their ends.
+func middle(text string, width int) string {
+	if cells(text) <= width {
+		return text
+	}
+	head := fitting(text, width*2/3)
+	tail := text[len(head):]
+	for cells(tail) > width-1-cells(head) {
+		_, size := utf8.DecodeRuneInString(tail)
+		tail = tail[size:]
+	}
+	return head + "…" + tail
 }
 
 // span words a duration in its two largest units.

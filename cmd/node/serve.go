@@ -53,17 +53,17 @@ func serveFlags(f *pflag.FlagSet, s *settings) {
 	f.SortFlags = false
 	f.StringVar(&s.listen, "listen", defaultListen, "`address` to listen on")
 	f.StringVar(&s.journal, "journal", "", "journal `file`, or the word memory (default: journal.db in the data directory)")
-	for i, meaning := range []string{"asks", "answers", "only looks"} {
+	for i, meaning := range []string{"agents must send, to ask and to take replies", "people must send, to answer", "dashboards must send, to look and do nothing else"} {
 		name := string(tokenRoles[i]) + "-token"
-		f.StringVar(&s.roleTokens[i], name, "", "bearer `token` of who "+meaning+"; --token is the operator's")
+		f.StringVar(&s.roleTokens[i], name, "", "`token` that "+meaning)
 		markSecret(f, name)
 	}
 	f.StringSliceVar(&s.origins, "allow-origin", nil, "web `origin` that may call the node; repeat it for more")
-	f.StringVar(&s.timeout, "default-timeout", "120s", "foreground `wait` of a question that names none: 90s, 5m, … or never")
-	f.StringVar(&s.mode, "mode", "timed", "`mode` of questions. timed: wait, then pending and a late answer; legacy: block, no late path")
-	f.StringVar(&s.grace, "claim-grace", "10s", "`time` that a passed deadline is held after a claim was lost")
-	f.StringVar(&s.expiry, "expiry", "unanimous", "`whose` countdown ends a call: unanimous (the last client's) or first")
-	f.StringVar(&s.mcpWaitMax, "mcp-wait-max", "", "how `long` calls of MCP may wait, whatever is known of their clients: 90s, 5m, … or never")
+	f.StringVar(&s.timeout, "default-timeout", "120s", "how long a call waits if its question does not say: a `duration` such as 90s or 5m, or never")
+	f.StringVar(&s.mode, "mode", "timed", "`mode` of calls. timed: return pending after a while, and queue a late answer; legacy: wait until answered")
+	f.StringVar(&s.grace, "claim-grace", "10s", "how long a call outlasts its deadline after a client that had it open was lost: a `duration` such as 10s, or 0s")
+	f.StringVar(&s.expiry, "expiry", "unanimous", "`rule` for the countdowns of several clients: the last one ends the call (unanimous), or the first (first)")
+	f.StringVar(&s.mcpWaitMax, "mcp-wait-max", "", "how long a call over MCP may wait: a `duration` such as 90s or 5m, or never (default: what each client is known to allow)")
 	f.StringVar(&s.publicURL, "public-url", "", "`url` at which people reach the node, for links (default: where it listens)")
 	f.StringVar(&s.logLevel, "log-level", "warn", "`level` of the log on stderr: debug, info, warn or error")
 	f.StringVar(&s.logFormat, "log-format", "text", "`format` of the log: text or json")
@@ -299,7 +299,7 @@ func asGiven(listen string, addr net.Addr) string {
 // near is the address as this machine's own programs reach it.
 func near(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
-	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsUnspecified() {
+	if ip := net.ParseIP(host); err != nil || host != "" && (ip == nil || !ip.IsUnspecified()) {
 		return "http://" + addr
 	}
 	return "http://" + net.JoinHostPort("127.0.0.1", port)
@@ -381,9 +381,7 @@ func (c *cli) firstScreen(addr string, cfg serving) {
 	c.printf("  address  %s\n", address)
 	c.printf("  journal  %s\n", clean(journal))
 	c.printf("  agents   %s/mcp/NAME  (MCP; see docs/agents)\n", near(addr))
-	if cfg.token != "" || len(cfg.tokens) > 0 {
-		c.printf("  token    wanted: set PARLEY_TOKEN for the commands below\n")
-	}
+	c.wantedTokens(cfg)
 	if len(c.files) > 0 {
 		c.printf("  config   %s\n", clean(c.short(strings.Join(c.files, ", "))))
 	}
@@ -398,4 +396,41 @@ func (c *cli) firstScreen(addr string, cfg serving) {
 		return
 	}
 	c.printf("\n%s\n", c.dim("Ctrl-C stops the node; open questions stay open."))
+}
+
+// guardedVerbs says which commands want which token.
+var guardedVerbs = []struct {
+	verbs string
+	role  parley.Role
+}{
+	{"ask, inbox --admit, withdraw, mcp, hook", parley.RoleAgent},
+	{"answer, withdraw --message", parley.RoleAnswerer},
+	{"import", parley.RoleOperator},
+}
+
+// wantedTokens says which token PARLEY_TOKEN has to hold for what.
+func (c *cli) wantedTokens(cfg serving) {
+	switch {
+	case len(cfg.tokens) > 0:
+	case cfg.token != "":
+		c.printf("  token    wanted: set PARLEY_TOKEN for the commands below\n")
+		return
+	default:
+		return
+	}
+	c.printf("  tokens   set PARLEY_TOKEN to one of these:\n")
+	for _, guarded := range guardedVerbs {
+		var may []string
+		if len(cfg.tokens[guarded.role]) > 0 {
+			may = append(may, "the "+string(guarded.role)+"'s")
+		}
+		if cfg.token != "" {
+			may = append(may, "the operator's")
+		}
+		if may == nil {
+			may = append(may, "none: no token is set for it")
+		}
+		c.printf("             %-39s  %s\n", guarded.verbs, strings.Join(may, ", "))
+	}
+	c.printf("             %-39s  %s\n", "questions, inbox, sessions, log, export", "any token")
 }

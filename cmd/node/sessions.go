@@ -53,7 +53,9 @@ func (c *cli) sessions(ctx context.Context, node *client) error {
 	for _, s := range doc.Sessions {
 		rows = append(rows, []string{oneLine(s.Session), span(now - s.CreatedMs), fmt.Sprint(s.Events), fmt.Sprint(s.Answerable), fmt.Sprint(s.Queued)})
 	}
-	head, lines, _ := c.columns([]string{"SESSION", "AGE", "EVENTS", "OPEN", "QUEUED"}, rows)
+	names := []string{"SESSION", "AGE", "EVENTS", "OPEN", "QUEUED"}
+	c.squeeze(names, rows, 0)
+	head, lines, _ := c.columns(names, rows)
 	c.printf("%s\n", head)
 	for i, line := range lines {
 		c.printf("%s\n", line)

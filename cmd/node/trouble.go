@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,6 +85,9 @@ func (c *cli) report(ctx context.Context, err error) int {
 	if interrupted && t.code != codeInterrupted { // nobody failed: it was told to stop
 		t = &trouble{code: codeInterrupted, text: "interrupted before the node answered", remedy: "the same command may be given again", line: t.line}
 	}
+	if t.remedy == messages.Lookup(t.code).Remedy {
+		t.remedy = remedyHere(t.code)
+	}
 	t.text, t.remedy = c.named(t.text), c.local(t.remedy)
 	if strings.HasPrefix(t.remedy, "--") {
 		t.remedy = c.spelled(t.remedy)
@@ -96,7 +100,7 @@ func (c *cli) report(ctx context.Context, err error) int {
 	} else {
 		what := t.text
 		if t.winner != nil {
-			what += "; " + winnerWords(t.winner)
+			what = withoutWinner(what) + winnerWords(t.winner)
 		}
 		if t.code != codeUsage && t.code != "ERROR" {
 			what += " (" + string(t.code) + ")"
@@ -110,6 +114,25 @@ func (c *cli) report(ctx context.Context, err error) int {
 		return exitInterrupted
 	}
 	return t.exit()
+}
+
+// remediesHere are next steps in the words of this command, where the registry has those of the requests.
+var remediesHere = map[messages.Code]string{
+	messages.NotFound:      "`parley sessions` lists the sessions, and `parley questions` the questions that can be answered",
+	messages.NotAnswerable: "`parley questions` lists the questions that can be answered",
+	messages.CallerNotLive: "name with --root the agent that speaks for the session; if another one does now, stop this one",
+}
+
+func remedyHere(code messages.Code) string {
+	return cmp.Or(remediesHere[code], messages.Lookup(code).Remedy)
+}
+
+// withoutWinner takes from a text what winnerWords says better.
+func withoutWinner(text string) string {
+	if strings.HasPrefix(text, "the question was settled first: ") {
+		return ""
+	}
+	return text + "; "
 }
 
 // winnerWords tells a loser who was first.

@@ -120,7 +120,8 @@ func TestBadInputIsNamed(t *testing.T) {
 		{"{}", []string{"ask", "-", "--timeout", "9s"}},
 		{`{"questions": [{"id": "a"}, {"id": ""}]}`, []string{"ask", "-"}},
 		{`{"questions": [{"id": "a\u0000"}]}`, []string{"ask", "-"}},
-		{"", []string{"answer", "demo", "--skip"}},
+		{"", []string{"answer", "demo", "q", "r", "--skip"}},
+		{"", []string{"answer", "q\x00", "--skip"}},
 		{"", []string{"answer", "demo", "", "--skip"}},
 		{"", []string{"answer", "demo", "q\x00", "--skip"}},
 		{"", []string{"answer", "demo", "q", "--skip", "--submission-id", " "}},
@@ -179,7 +180,7 @@ func TestExitCodes(t *testing.T) {
 		on(f, messagesconnect.SessionServiceListSessionsProcedure, func(*messages.ListSessionsRequest) (*messages.ListSessionsResponse, error) {
 			return nil, messages.Refuse(e.Code, "this happened")
 		})
-		runCLI(t, f.url, "", "sessions").want(t, e.Exit, "", fmt.Sprintf("error: this happened (%s)\nnext:  %s\n", e.Code, strings.Replace(e.Remedy, "`parley log`", "`parley log --node "+f.url+"`", 1)))
+		runCLI(t, f.url, "", "sessions").want(t, e.Exit, "", fmt.Sprintf("error: this happened (%s)\nnext:  %s\n", e.Code, (&cli{self: "parley", node: f.url}).local(remedyHere(e.Code))))
 	}
 }
 
@@ -336,6 +337,32 @@ func TestWithdraw(t *testing.T) {
 	runCLI(t, f.url, "", "withdraw", "demo", "--message", "reply-1").want(t, 0, "withdrawn: message reply-1 of session demo\nThe question is open again: call q-1\n", "")
 	runCLI(t, f.url, "", "withdraw", "demo", "q-1", "--json", "--reason", "moot").want(t, 0,
 		"{\"session\":\"demo\",\"callId\":\"q-1\",\"settlement\":{\"outcome\":\"withdrawn\",\"by\":\"ada\",\"reason\":\"moot\"}}\n", "")
+}
+
+// A question of a session that another agent speaks for is not taken back, and the next step is one of this command.
+func TestWithdrawAsAnother(t *testing.T) {
+	root := "mcp"
+	f := newFake(t)
+	on(f, messagesconnect.SessionServiceGetSessionProcedure, func(q *messages.GetSessionRequest) (*messages.GetSessionResponse, error) {
+		return &messages.GetSessionResponse{Session: &messages.SessionRow{Session: q.GetSession(), Root: root}}, nil
+	})
+	on(f, messagesconnect.SessionServiceAttachProcedure, func(q *messages.AttachRequest) (*messages.AttachResponse, error) {
+		root = q.GetRoot()
+		return &messages.AttachResponse{Session: q.GetSession(), Root: root}, nil
+	})
+	on(f, messagesconnect.QuestionServiceWithdrawQuestionProcedure, func(q *messages.WithdrawQuestionRequest) (*messages.WithdrawQuestionResponse, error) {
+		if q.GetRoot() != root {
+			return nil, messages.Refuse(messages.CallerNotLive, "%q is not the live agent of session %q; %q is", q.GetRoot(), q.GetSession(), root)
+		}
+		return &messages.WithdrawQuestionResponse{Settlement: &messages.Settlement{Outcome: "withdrawn", By: q.GetBy()}}, nil
+	})
+	runCLI(t, f.url, "", "withdraw", "demo", "q-1").want(t, 10, "", "error: the session demo is held by the root mcp (CALLER_NOT_LIVE)\nnext:  speak as that root with --root mcp\n")
+	runCLI(t, f.url, "", "inbox", "demo", "--admit").want(t, 10, "", "error: the session demo is held by the root mcp (CALLER_NOT_LIVE)\n"+
+		"next:  speak as that root with --root mcp; or take its place with --take-over, which ends its open questions\n")
+	const done = "withdrawn: call q-1 of session demo can no longer be answered\n"
+	runCLI(t, f.url, "", "withdraw", "demo", "q-1", "--root", "mcp").want(t, 0, done, "")
+	root = "" // an imported session
+	runCLI(t, f.url, "", "withdraw", "demo", "q-1").want(t, 0, done, "")
 }
 
 func TestConformanceVerb(t *testing.T) {

@@ -41,8 +41,8 @@ message before the agent has it, which opens its question again.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&message, "message", "", "`id` of the queued message to take back")
-	f.StringVar(&reason, "reason", "", "`why`, for people")
-	f.StringVar(&by, "by", "", "`who` takes it back (default: your user name)")
+	f.StringVar(&reason, "reason", "", "`text` that tells people why")
+	f.StringVar(&by, "by", "", "`name` of who takes it back (default: your user name)")
 	f.StringVar(&root, "root", defaultRoot, "`name` under which the agent speaks")
 	return cmd
 }
@@ -69,6 +69,9 @@ func (c *cli) withdrawQuestion(ctx context.Context, node *client, req *messages.
 		return err
 	}
 	res, err := repeat(ctx, node, node.WithdrawQuestion, req)
+	if err != nil && asTrouble(err).code == messages.CallerNotLive {
+		res, err = c.withdrawAttached(ctx, node, req, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -77,6 +80,22 @@ func (c *cli) withdrawQuestion(ctx context.Context, node *client, req *messages.
 	}
 	c.printf("withdrawn: call %s of session %s can no longer be answered\n", req.CallId, req.Session)
 	return nil
+}
+
+// withdrawAttached tries again as the root of a session that nobody speaks for, such as an imported one. Of a session
+// that another root holds it says so.
+func (c *cli) withdrawAttached(ctx context.Context, node *client, req *messages.WithdrawQuestionRequest, refused error) (*messages.WithdrawQuestionResponse, error) {
+	row, err := repeat(ctx, node, node.GetSession, &messages.GetSessionRequest{Session: req.GetSession()})
+	switch root := row.GetSession().GetRoot(); {
+	case err != nil || root == req.GetRoot():
+		return nil, refused
+	case root != "":
+		return nil, heldBy(req.GetSession(), root, false, false)
+	}
+	if err := c.attach(ctx, node, req.GetSession(), req.GetRoot(), "", false, false); err != nil {
+		return nil, err
+	}
+	return repeat(ctx, node, node.WithdrawQuestion, req)
 }
 
 func (c *cli) withdrawMessage(ctx context.Context, node *client, req *messages.WithdrawMessageRequest) error {
