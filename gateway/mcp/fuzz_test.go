@@ -1,8 +1,15 @@
 package mcp
 
 import (
+	"bytes"
+	"io"
+	"log/slog"
 	"net/url"
+	"strings"
 	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
 
 	"github.com/parleyrun/parley/messages"
 )
@@ -47,5 +54,22 @@ func FuzzMessages(f *testing.F) {
 				t.Errorf("the key %s is not one spelling", key)
 			}
 		}
+	})
+}
+
+// Whatever a client writes, the pipe goes on: the next call is answered.
+func FuzzLines(f *testing.F) {
+	for _, line := range []string{`{`, `[]`, `[{"jsonrpc":"2.0","id":5,"method":"ping"}]`, `{"jsonrpc":"2.0","id":1.5,"method":"ping"}`, `[[]]`, `[null]`,
+		`{"jsonrpc":"2.0","result":{},"id":1}`, `{"jsonrpc":"2.0","ID":1,"method":"ping"}`, `{"jsonrpc":"2.0","id":7,"id":8,"method":"ping"}`,
+		"\ufeff{}", "{}\x00", `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":[]}}`, `{"jsonrpc":"2.0","id":"end","method":"ping"}`} {
+		f.Add([]byte(line))
+	}
+	server := sdk.NewServer(&sdk.Implementation{Name: "rig"}, nil)
+	t := newTransports(server, slog.New(slog.DiscardHandler), wallTimers{})
+	f.Fuzz(func(tt *testing.T, line []byte) {
+		var out safeBuffer
+		in := io.MultiReader(strings.NewReader(hello), bytes.NewReader(line), strings.NewReader("\n"+`{"jsonrpc":"2.0","id":"the end","method":"ping"}`))
+		require.NoError(tt, t.serveStdio(tt.Context(), in, &out, StdioOptions{}))
+		require.Contains(tt, out.String(), `"id":"the end"`)
 	})
 }

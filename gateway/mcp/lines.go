@@ -75,8 +75,10 @@ func (p *pipe) admit(line []byte, whole bool) *refusedLine {
 	case !json.Valid(line):
 		return &refusedLine{code: notJSON, text: "the line is not JSON; send one message on each line"}
 	}
-	parts := []json.RawMessage{line}
-	if line[0] == '[' {
+	var parts []json.RawMessage // not of the line's own memory, which reading it would write to
+	if line[0] != '[' {
+		parts = []json.RawMessage{line}
+	} else {
 		_ = json.Unmarshal(line, &parts) // it is a valid list
 	}
 	if len(parts) == 0 {

@@ -76,6 +76,8 @@ func TestALineThatIsNoCallIsAnsweredAndSkipped(t *testing.T) {
 		require.Contains(t, got, want, cut(line, 80))
 		require.Contains(t, got, `"error"`)
 	}
+	c.say(`[{"jsonrpc":"2.0","id":4,"method":"ping"},{"jsonrpc":"2.0","id":5,"method":"ping"}]` + "\n")
+	require.JSONEq(t, `[{"jsonrpc":"2.0","id":4,"result":{}},{"jsonrpc":"2.0","id":5,"result":{}}]`, c.hear(), "a batch of the older revisions")
 	c.say(` {"jsonrpc":"2.0","id":3,"method":"ping"} ` + "\r\n")
 	require.JSONEq(t, `{"jsonrpc":"2.0","id":3,"result":{}}`, c.hear())
 	require.NoError(t, c.in.Close())
