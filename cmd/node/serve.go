@@ -380,6 +380,7 @@ func (c *cli) firstScreen(addr string, cfg serving) {
 	c.printf("%s %s  durable human questions for agents\n\n", c.bold("parley"), thisVersion().Version)
 	c.printf("  address  %s\n", address)
 	c.printf("  journal  %s\n", clean(journal))
+	c.printf("  people   %s/answer    (a page to answer on)\n", near(addr))
 	c.printf("  agents   %s/mcp/NAME  (MCP; see docs/agents)\n", near(addr))
 	c.wantedTokens(cfg)
 	if len(c.files) > 0 {
