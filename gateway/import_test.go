@@ -219,6 +219,7 @@ func TestASlowLogIsCutOff(t *testing.T) {
 	require.Contains(t, refusedAs(t, conn), "BAD_REQUEST: the log broke off behind piece 1, and nothing of it was kept")
 	require.Error(t, (<-f.got).err)
 
+	f, url, _ = imports(t, gateway.Options{BodyTimeout: time.Second}) // far more than a busy machine keeps a byte waiting
 	conn = raw(t, url, "header\n")
 	ended := make(chan imported, 1)
 	go func() { ended <- <-f.got }()
