@@ -110,7 +110,7 @@ func (s *stalling) Close() error {
 // reading when stall is closed.
 func stalled(t *testing.T, f *fake, http2 bool) (c messagesconnect.QuestionServiceClient, stall chan bool, log *syncBuffer) {
 	log = new(syncBuffer)
-	g, err := gateway.New(f, gateway.Options{WriteTimeout: 50 * time.Millisecond, Logger: log.logger()})
+	g, err := gateway.New(f, gateway.Options{WriteTimeout: 300 * time.Millisecond, Logger: log.logger()})
 	require.NoError(t, err)
 	ln := make(pipes)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
