@@ -64,6 +64,9 @@ var answerText = regexp.MustCompile(`answer a-\d+ of ada`)
 // questionText matches the part of a question of this package that no other has.
 var questionText = regexp.MustCompile(`Shall build \d+ be shipped`)
 
+// callID is the call that an event is about.
+var callID = regexp.MustCompile(`"callId":"[^"]*"`)
+
 // submitting says that an answer is about to be submitted, and makes up its id and its text.
 func (l *ledger) submitting(session, call, question string) (id, text string) {
 	id = fmt.Sprintf("a-%d", serial.Add(1))
@@ -308,12 +311,16 @@ func (l *ledger) close(events []string) []string {
 			l.blame("%s to %q was acknowledged as %s and never read", s.id, s.question, s.outcome)
 		}
 	}
-	posted := map[string]int{}
+	posted, asks := map[string]int{}, map[string]string{}
 	for _, e := range events {
 		if strings.Contains(e, `"type":"tool/call"`) {
 			for _, q := range slices.Compact(questionText.FindAllString(e, -1)) {
 				posted[q]++
+				asks[callID.FindString(e)] = q
 			}
+		}
+		if strings.Contains(e, `"outcome":"withdrawn"`) && strings.Contains(e, `"reason":"asked again"`) { // before anybody answered it
+			posted[asks[callID.FindString(e)]]--
 		}
 	}
 	for _, q := range slices.Sorted(maps.Keys(posted)) {

@@ -26,6 +26,8 @@ const (
 	// The pauses between two tries while the node is in trouble.
 	retryFirst = 100 * time.Millisecond
 	retryMax   = 2 * time.Second
+	// noticeWithin is how long it may take to notice that a request is gone.
+	noticeWithin = 10 * time.Second
 	// lookAgain is the pause when something waits that is not looked for.
 	lookAgain = time.Second
 )
@@ -119,7 +121,7 @@ func (c *call) run(ctx context.Context) *sdk.CallToolResult {
 	detached := context.WithoutCancel(ctx)
 	work, stop := context.WithCancel(detached)
 	defer stop()
-	c.alive = c.door.alive.enter(c.who.session, c.who.life.carried)
+	c.alive = c.door.alive.enter(c.who.session, c.req.GetArguments(), c.started, c.who.life.carried)
 	forget := context.AfterFunc(c.who.life.gone, c.alive.leave)
 	go func() { c.done <- c.work(work) }()
 	go c.progress(work)
@@ -266,6 +268,22 @@ func (c *call) endForeground(ctx context.Context) {
 		Session: c.who.session, CallId: c.id, Attempt: c.attempt, Reason: cutBytes(c.over, messages.NameBytesMax)})
 	if err != nil {
 		c.door.opts.Logger.Warn("the end of a request was not recorded", slog.String("session", c.who.session),
+			slog.String("call", c.id), slog.Any("error", err))
+		return
+	}
+	if c.who.life.gone.Err() != nil && c.alive.repeated(c.door.clock.Now()) {
+		c.takeBack(bounded)
+	}
+}
+
+// takeBack withdraws the question of a request that was gone before its client
+// asked the same again, when nobody had noticed yet: the two are one, and a
+// person has seen both for a moment. An answer that came first stands.
+func (c *call) takeBack(ctx context.Context) {
+	_, err := c.door.port.Do(ctx, &messages.WithdrawQuestionRequest{
+		Session: c.who.session, Root: Root, CallId: c.id, By: byOf(c.who), Reason: "asked again"})
+	if err != nil {
+		c.door.opts.Logger.Debug("a repeated question was not taken back", slog.String("session", c.who.session),
 			slog.String("call", c.id), slog.Any("error", err))
 	}
 }

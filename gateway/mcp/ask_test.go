@@ -318,6 +318,43 @@ func TestAJoinedCallIsListenedToByItsOwnAttempt(t *testing.T) {
 	require.Equal(t, "lost", told[*messages.EndForegroundRequest](r.node)[0].GetAttempt())
 }
 
+// A request that is gone may not be known to be, when its client asks the same
+// again: the two questions are one, and the first is taken back once it shows.
+func TestAQuestionThatWasAskedTwiceIsTakenBack(t *testing.T) {
+	tests := []struct {
+		name, again string
+		after       time.Duration
+		taken       int
+	}{
+		{"at once", shipIt, time.Second, 1},
+		{"much later, on purpose", shipIt, 11 * time.Second, 0},
+		{"another question", `{"questions":[{"id":"s","question":"Another?"}]}`, time.Second, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newStage(t)
+			r.lives(func(l *life) { l.session = "demo" })
+			client := r.client("any")
+			lost := r.call(client, toolAsk, shipIt)
+			first := r.node.open(t, 1)[0]
+			giveUp := r.lastEnd()
+			r.clock.pass(time.Second)
+			r.call(client, toolAsk, tt.again)
+			r.node.open(t, 2)
+			r.clock.pass(tt.after)
+			giveUp(errors.New("it was gone"))
+			pendingOf(t, r.result(lost))
+			taken := told[*messages.WithdrawQuestionRequest](r.node)
+			require.Len(t, taken, tt.taken)
+			for _, w := range taken {
+				require.Equal(t, first.call, w.GetCallId())
+				require.Equal(t, "asked again", w.GetReason())
+			}
+			r.hangUp("over")
+		})
+	}
+}
+
 // A client whose first request is away may ask again under another one. That
 // the first is given up then does not end the wait of the second.
 func TestTheForegroundEndsWithTheLastRequestThatWaitsInIt(t *testing.T) {
@@ -349,7 +386,7 @@ func TestTheForegroundEndsWithTheLastRequestThatWaitsInIt(t *testing.T) {
 
 // others spells the attempts that live in a session.
 func (d *Door) others(session string) string {
-	r := d.alive.enter(session, nil)
+	r := d.alive.enter(session, "", time.Time{}, nil)
 	defer r.leave()
 	return strings.Join(r.others(), " ")
 }

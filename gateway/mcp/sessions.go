@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"google.golang.org/protobuf/proto"
@@ -186,12 +187,14 @@ type request struct {
 	session string
 	of      *living
 	attempt string
+	asks    string // its arguments
+	since   time.Time
 	over    bool        // it waits for its result no more
 	carried func() bool // nil: always
 }
 
 // enter takes up a request; it lives until its leave, as long as it is carried.
-func (a *alive) enter(session string, carried func() bool) *request {
+func (a *alive) enter(session, asks string, since time.Time, carried func() bool) *request {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.sessions == nil {
@@ -202,7 +205,7 @@ func (a *alive) enter(session string, carried func() bool) *request {
 		l = &living{asking: make(chan struct{}, 1), requests: map[*request]struct{}{}}
 		a.sessions[session] = l
 	}
-	r := &request{alive: a, session: session, of: l, carried: carried}
+	r := &request{alive: a, session: session, asks: asks, since: since, of: l, carried: carried}
 	l.requests[r] = struct{}{}
 	return r
 }
@@ -229,6 +232,20 @@ func (r *request) last() bool {
 		}
 	}
 	return true
+}
+
+// repeated reports whether an equal request came a moment ago and was given a
+// question of its own, because this one still counted as alive.
+func (r *request) repeated(now time.Time) bool {
+	r.alive.mu.Lock()
+	defer r.alive.mu.Unlock()
+	for other := range r.of.requests {
+		if other != r && other.asks == r.asks && other.attempt != "" && other.attempt != r.attempt &&
+			other.since.After(r.since) && now.Sub(other.since) < noticeWithin {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *request) is(attempt string) {

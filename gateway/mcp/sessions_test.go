@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -201,10 +202,10 @@ func TestARequestThatNoTransportHasLookedAt(t *testing.T) {
 func TestACallWhoseClientIsAwayCanBeJoined(t *testing.T) {
 	var a alive
 	there := true
-	held := a.enter("demo", func() bool { return there })
+	held := a.enter("demo", "", time.Time{}, func() bool { return there })
 	defer held.leave()
 	held.is("first")
-	other := a.enter("demo", nil)
+	other := a.enter("demo", "", time.Time{}, nil)
 	defer other.leave()
 	require.Equal(t, []string{"first"}, other.others())
 	there = false

@@ -271,6 +271,13 @@ func (h *hand) forward(t *testing.T, d time.Duration) {
 	})
 }
 
+// pass lets time pass in which no timer ends.
+func (h *hand) pass(d time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.now = h.now.Add(d)
+}
+
 // running counts the timers that are set.
 func (h *hand) running() int {
 	h.mu.Lock()
