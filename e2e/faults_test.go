@@ -245,6 +245,9 @@ func (r *faultRun) answer(ctx context.Context, q *inquiry) error {
 		said, err = r.person.answer(ctx, row)
 		r.tell("%q answered at %s: %v, %v", q.text, row.GetCallId(), said.GetOutcome(), err)
 	}
+	if err != nil && !q.regrets && strings.Contains(err.Error(), "withdrawn by") {
+		return r.answer(ctx, q) // it was asked twice, and one was taken back: the other is there
+	}
 	if err != nil && q.regrets && connect.CodeOf(err) == connect.CodeFailedPrecondition { // the withdrawal was first
 		<-q.withdrawn.Done()
 	}

@@ -27,7 +27,7 @@ const (
 	retryFirst = 100 * time.Millisecond
 	retryMax   = 2 * time.Second
 	// noticeWithin is how long it may take to notice that a request is gone.
-	noticeWithin = 10 * time.Second
+	noticeWithin = 2 * time.Second
 	// lookAgain is the pause when something waits that is not looked for.
 	lookAgain = time.Second
 )
