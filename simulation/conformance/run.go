@@ -70,7 +70,7 @@ var runners = map[string]runner{
 	"timed-wait":  plain(RunTimedWait),
 	"foreground":  plain(RunForeground),
 	"late-answer": plain(RunLateAnswer),
-	"card":        nil,
+	"card":        plain(RunCard),
 	// The other kinds of session-log.jsonl.
 	"pack": nil, "unpack": nil, "segment": nil, "project": nil, "title": nil, "fallback-title": nil,
 	// The kinds of presentation.jsonl.
