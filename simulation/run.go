@@ -1,0 +1,209 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/parleyrun/parley/journal"
+	"github.com/parleyrun/parley/messages"
+)
+
+var errDisk = messages.Refuse(messages.JournalIO, "the disk failed")
+
+// Report is how a run came out.
+type Report struct {
+	Plan  *Plan
+	Steps int
+	// Lines is the trace, when it was kept; Sum is the hash of it, always.
+	Lines []Line
+	Sum   string
+	// Took is how much time passed in the world.
+	Took time.Duration
+	// Failures are the promises that were broken, each with what shows it.
+	Failures []Failure
+}
+
+// Failure is one broken promise.
+type Failure struct {
+	Invariant string
+	Text      string
+	Line      int // of the trace; 0: the end
+}
+
+func (f Failure) String() string { return f.Invariant + ": " + f.Text }
+
+// Options of a run.
+type Options struct {
+	// Keep keeps the trace's lines, for pictures and for reading.
+	Keep bool
+}
+
+// Run runs a plan to its end.
+func Run(p *Plan, opts Options) *Report {
+	w := newWorld(p, opts.Keep)
+	w.start()
+	for w.steps < stepsMax && w.now < p.For.Milliseconds() && w.Step() {
+		continue
+	}
+	w.heal()
+	end := w.now + healingMax
+	for w.steps < stepsMax && w.now < end && !w.atRest() && w.Step() {
+		continue
+	}
+	failures := w.check()
+	w.close()
+	return &Report{Plan: p, Steps: w.steps, Lines: w.trace.all, Sum: w.trace.Sum(),
+		Took: time.Duration(w.now) * time.Millisecond, Failures: failures}
+}
+
+// healingMax is how long a healed world may take to come to an end.
+const healingMax = 15 * 60 * 1000
+
+func (w *World) start() {
+	p := w.plan
+	w.placement = map[string]int{}
+	for _, s := range p.Sessions {
+		w.placement[s.Name] = s.Host
+	}
+	for i := range p.Hosts {
+		w.hosts = append(w.hosts, &host{w: w, index: i, name: fmt.Sprintf("h%d", i+1)})
+	}
+	for _, h := range w.hosts {
+		h.boot()
+	}
+	for i := range p.Parties {
+		party := w.newParty(&p.Parties[i])
+		w.parties = append(w.parties, party)
+		party.begin(party.program)
+	}
+	for _, f := range p.Faults {
+		w.after(f.At.Milliseconds(), func() {
+			if !w.healed {
+				w.fault(f)
+			}
+		})
+	}
+}
+
+// Faults.
+const (
+	faultCrash     = "crash"     // a host; it comes back after for=
+	faultPartition = "partition" // two hosts do not hear each other
+	faultPause     = "pause"     // a host stands still
+	faultClock     = "clock"     // a host's wall clock jumps by for=
+	faultMove      = "move"      // a session is given to another host; others learn late
+)
+
+func (w *World) fault(f FaultPlan) {
+	h := w.hosts[f.Host%len(w.hosts)]
+	switch f.What {
+	case faultCrash:
+		h.crash()
+		w.after(f.For.Milliseconds(), h.boot)
+	case faultPartition:
+		to := w.hosts[f.To%len(w.hosts)]
+		if to == h {
+			return
+		}
+		w.sayf(h.name, KindFault, "is cut off from %s", to.name)
+		w.cut[pair(h.index, to.index)] = true
+		w.after(f.For.Milliseconds(), func() {
+			w.sayf(h.name, KindFault, "hears %s again", to.name)
+			delete(w.cut, pair(h.index, to.index))
+		})
+	case faultPause:
+		if h.up() {
+			h.pause()
+			w.after(f.For.Milliseconds(), h.resume)
+		}
+	case faultClock:
+		h.skew += f.For.Milliseconds()
+		w.sayf(h.name, KindFault, "its wall clock jumps by %v", f.For)
+	case faultMove:
+		w.sayf(h.name, KindFault, "is given session %s", f.Session)
+		w.placement[f.Session] = h.index
+		for _, other := range w.hosts {
+			w.after(w.between(0, 2*time.Second), func() { other.learn(f.Session) })
+		}
+	default:
+		panic("simulation: no fault is called " + f.What)
+	}
+}
+
+// learn tells a host who runs a session now. The one that ran it unloads it.
+func (h *host) learn(session string) {
+	if !h.up() {
+		return
+	}
+	h.placed[session] = h.w.placement[session]
+	if h.placed[session] != h.index {
+		h.sys.Release(session)
+	}
+}
+
+// heal ends every fault. Clocks stay as they are.
+func (w *World) heal() {
+	w.healed = true
+	w.say("world", KindMark, "heals")
+	w.cut = map[[2]int]bool{}
+	for _, h := range w.hosts {
+		h.resume()
+		h.boot()
+		for _, s := range w.plan.Sessions {
+			h.learn(s.Name)
+		}
+	}
+	for _, p := range w.parties {
+		if p.crashed {
+			p.begin(p.program)
+		}
+	}
+}
+
+// atRest: every program has ended, and nothing is open any more.
+func (w *World) atRest() bool {
+	for _, p := range w.parties {
+		if !p.done {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *World) close() {
+	for _, p := range w.parties {
+		if !p.done && !p.crashed {
+			p.crash()
+		}
+	}
+	for _, h := range w.hosts {
+		h.crash()
+	}
+}
+
+// row is the state of a call in the journal's index; empty: it cannot be answered.
+func (w *World) row(session, call string) string {
+	h := w.hosts[0]
+	for _, other := range w.hosts {
+		if other.up() {
+			h = other
+		}
+	}
+	if !h.up() {
+		return ""
+	}
+	rows, _, err := h.disk.Active(context.Background(), journal.ActiveFilter{Session: session})
+	if err != nil {
+		return ""
+	}
+	for _, r := range rows {
+		if r.Row.CallID == call {
+			return string(r.Row.State)
+		}
+	}
+	return ""
+}
+
+// check is replaced by the checks.
+func (w *World) check() []Failure { return nil }
