@@ -50,7 +50,7 @@ func newChaos(t *rapid.T) *chaos {
 		r.OpenCallsMax, r.QueueMax = 3, 4
 	})
 	for i := range w.doors {
-		w.doors[i] = actors.NewDoor(fmt.Sprintf("door/%d", i))
+		w.doors[i] = actors.NewDoor(fmt.Sprintf("door/%d", i), 0)
 	}
 	w.Delivered, w.Lost, w.Answered, w.Told = nil, w.lost, w.answered, w.tell
 	w.Dies = func() bool { d := w.dying; w.dying = false; return d }
@@ -288,7 +288,7 @@ func (w *chaos) openClaim(name, call string) {
 	if w.claims[name] != nil {
 		w.claim(name, actors.StreamClosed{})
 	}
-	c := &held{m: actors.NewClaim(actors.Addr{Key: name}, "s1", call)}
+	c := &held{m: actors.NewClaim(actors.Addr{Key: name}, "s1", call, 0)}
 	w.claims[name] = c
 	w.claimed(c, c.m.Resume(w.Now))
 }

@@ -64,9 +64,9 @@ func newWorld(t *testing.T, passivateAfter time.Duration, list []trap) *world {
 			m.session, m.watch = session, session == mainSession
 			return m, err
 		},
-		NewDoor: func(self actors.Addr) actors.Machine { return mine("door", actors.NewDoor(self.Key)) },
+		NewDoor: func(self actors.Addr) actors.Machine { return mine("door", actors.NewDoor(self.Key, 0)) },
 		NewClaim: func(self actors.Addr, session, call string) actors.Machine {
-			return mine("claim", actors.NewClaim(self, session, call))
+			return mine("claim", actors.NewClaim(self, session, call, 0))
 		},
 	})
 	if err != nil {
