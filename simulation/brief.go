@@ -2,12 +2,54 @@ package simulation
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/parleyrun/parley/actors"
 	"github.com/parleyrun/parley/messages"
 )
+
+// describe says what an actor is about to take.
+func describe(msg any) string {
+	switch m := msg.(type) {
+	case *actors.Envelope:
+		from := m.From.String()
+		if m.From.IsZero() {
+			from = "-"
+		}
+		return from + " " + describe(m.Msg)
+	case messages.Message:
+		return brief(m)
+	case *messages.Frame:
+		return "Frame to " + m.GetToKey()
+	case actors.Local:
+		return local(m)
+	}
+	return strings.TrimPrefix(fmt.Sprintf("%T", msg), "*")
+}
+
+// local says a message that stays within its session or node: its name, and
+// what it carries that a reader looks for.
+func local(m actors.Local) string {
+	v := reflect.ValueOf(m)
+	name := v.Type().Name()
+	if v.Kind() != reflect.Struct {
+		return name
+	}
+	var b strings.Builder
+	b.WriteString(name)
+	for i := range v.NumField() {
+		switch f := v.Field(i).Interface().(type) {
+		case messages.Message:
+			b.WriteString(" " + brief(f))
+		case string, bool, int64, uint32, uint64:
+			fmt.Fprintf(&b, " %s=%v", v.Type().Field(i).Name, f)
+		}
+	}
+	return b.String()
+}
 
 // brief says a message in few words, always the same ones: protobuf's own text
 // changes its spacing from build to build, to keep anybody from relying on it.

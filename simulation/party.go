@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"iter"
+	"time"
 
 	"github.com/parleyrun/parley/messages"
 )
@@ -104,6 +105,16 @@ func (p *party) crash() {
 	}
 	p.holds = map[string]*hold{}
 	stop()
+}
+
+// crashFor crashes, and lets the next program begin after a while.
+func (p *party) crashFor(d time.Duration) {
+	p.crash()
+	p.w.after(d.Milliseconds(), func() {
+		if p.crashed {
+			p.begin(p.program)
+		}
+	})
 }
 
 func (p *party) openHolds() []*hold {

@@ -120,12 +120,7 @@ func (p *party) agentDoes(l *Loop, act Act, started map[string]*rpc) {
 	case doAttach:
 		p.attach(l)
 	case doCrash:
-		p.w.soon(p.crash)
-		p.w.after(1+act.For.Milliseconds(), func() {
-			if p.crashed {
-				p.begin(p.program)
-			}
-		})
+		p.w.soon(func() { p.crashFor(act.For) })
 		l.sleep(-1)
 	default:
 		panic("simulation: an agent cannot " + act.Verb)
@@ -257,12 +252,7 @@ func (p *party) personDoes(l *Loop, act Act) {
 	case doMove:
 		p.host = (p.host + 1) % len(p.w.hosts)
 	case doCrash:
-		p.w.soon(p.crash)
-		p.w.after(1+act.For.Milliseconds(), func() {
-			if p.crashed {
-				p.begin(p.program)
-			}
-		})
+		p.w.soon(func() { p.crashFor(act.For) })
 		l.sleep(-1)
 	default:
 		panic("simulation: a person cannot " + act.Verb)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/parleyrun/parley/journal"
 	"github.com/parleyrun/parley/messages"
+	"github.com/parleyrun/parley/sessionlog"
 )
 
 var errDisk = messages.Refuse(messages.JournalIO, "the disk failed")
@@ -159,10 +160,58 @@ func (w *World) heal() {
 			p.begin(p.program)
 		}
 	}
+	w.after(operatorAfter, func() {
+		op := w.newParty(&PartyPlan{Kind: PersonParty, Name: "operator"})
+		w.parties = append(w.parties, op)
+		op.begin(w.operate)
+	})
 }
 
-// atRest: every program has ended, and nothing is open any more.
+// operatorAfter is when an operator comes into a healed world, and tidies up:
+// questions that nobody answers are taken back, so that whoever waits for one
+// without a deadline hears of it.
+const operatorAfter = 30_000
+
+func (w *World) operate(l *Loop) {
+	for range 100 {
+		open := false
+		for _, row := range w.rows() {
+			if row.Row.State == sessionlog.RowReplied {
+				continue // its agent takes it
+			}
+			open = true
+			l.p.session = row.Session
+			l.do(&messages.WithdrawQuestionRequest{Session: row.Session, CallId: row.Row.CallID, By: l.p.name, Reason: "tidying up"})
+		}
+		if !open && w.othersRest(l.p) {
+			break
+		}
+		l.sleep(5_000)
+	}
+	for _, s := range w.plan.Sessions { // what nobody has taken yet
+		root := "operator-" + s.Name
+		if _, ok := l.do(&messages.AttachRequest{Session: s.Name, Root: root}).(*messages.AttachResponse); !ok {
+			continue
+		}
+		l.p.session, l.p.root = s.Name, root
+		l.p.take(l)
+	}
+}
+
+func (w *World) othersRest(p *party) bool {
+	for _, other := range w.parties {
+		if other != p && !other.done {
+			return false
+		}
+	}
+	return true
+}
+
+// atRest: every program has ended, the operator's too.
 func (w *World) atRest() bool {
+	if len(w.parties) == len(w.plan.Parties) {
+		return false
+	}
 	for _, p := range w.parties {
 		if !p.done {
 			return false
@@ -184,25 +233,23 @@ func (w *World) close() {
 
 // row is the state of a call in the journal's index; empty: it cannot be answered.
 func (w *World) row(session, call string) string {
-	h := w.hosts[0]
-	for _, other := range w.hosts {
-		if other.up() {
-			h = other
-		}
-	}
-	if !h.up() {
-		return ""
-	}
-	rows, _, err := h.disk.Active(context.Background(), journal.ActiveFilter{Session: session})
-	if err != nil {
-		return ""
-	}
-	for _, r := range rows {
-		if r.Row.CallID == call {
+	for _, r := range w.rows() {
+		if r.Session == session && r.Row.CallID == call {
 			return string(r.Row.State)
 		}
 	}
 	return ""
+}
+
+// rows is the journal's index, as any host that is up would list it.
+func (w *World) rows() []journal.ActiveRow {
+	for _, h := range w.hosts {
+		if h.up() {
+			rows, _, _ := h.disk.Active(context.Background(), journal.ActiveFilter{}) // this disk reads without fault
+			return rows
+		}
+	}
+	return nil
 }
 
 // check is replaced by the checks.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/parleyrun/parley/actors"
-	"github.com/parleyrun/parley/messages"
 	"github.com/parleyrun/parley/simulation/disk"
 	"github.com/parleyrun/parley/supervisor/virtual"
 )
@@ -132,13 +131,7 @@ func (w *World) take(i int) {
 
 // delivering notes what an actor is about to take.
 func (w *World) delivering(b *virtual.Box) {
-	text := ""
-	if in, ok := b.Next().(*actors.Envelope); ok {
-		text = describe(in)
-	} else {
-		text = fmt.Sprintf("%T", b.Next())
-	}
-	w.say(b.Host().Address(), KindDeliver, b.Name()+" "+text)
+	w.say(b.Host().Address(), KindDeliver, b.Name()+" "+describe(b.Next()))
 }
 
 // What happens later.
@@ -259,18 +252,4 @@ func (w *World) hostOf(v *virtual.Host) *host {
 		}
 	}
 	return nil // its process is gone
-}
-
-// describe says what is in an envelope.
-func describe(in *actors.Envelope) string {
-	from := in.From.String()
-	if in.From.IsZero() {
-		from = "-"
-	}
-	switch m := in.Msg.(type) {
-	case messages.Message:
-		return from + " " + brief(m)
-	default:
-		return fmt.Sprintf("%s %T%+v", from, m, m)
-	}
 }
