@@ -54,6 +54,7 @@ func (h *host) boot() {
 		return
 	}
 	h.booted++
+	h.w.ended(faultCrash, h.index, 0)
 	h.w.sayf(h.name, KindFault, "boots, process %d", h.booted)
 	h.virtual = virtual.NewHost(h.w, h.name)
 	h.disk = h.w.disk.Handle(h.name, h)
@@ -94,6 +95,7 @@ func (h *host) crash() {
 		return
 	}
 	h.w.say(h.name, KindFault, "crashes")
+	h.w.began(&Fault{What: faultCrash, Host: h.index})
 	h.sys, h.paused, h.parked = nil, false, nil
 	h.virtual.Crash()
 	h.virtual.Release()
@@ -137,10 +139,12 @@ func (h *host) decide(op *disk.Op) {
 	case h.w.happens(d.InDoubt):
 		h.w.say("disk", KindDisk, op.String()+" done, and an error told")
 		op.InDoubt(errDisk)
+		h.w.observe(op)
 		return
 	default:
 		op.Commit()
 	}
+	h.w.observe(op)
 	h.w.say("disk", KindDisk, op.String()+" "+fate(op))
 }
 
@@ -157,6 +161,7 @@ func fate(op *disk.Op) string {
 func (h *host) pause() {
 	h.w.say(h.name, KindFault, "stands still")
 	h.paused = true
+	h.w.began(&Fault{What: faultPause, Host: h.index})
 }
 
 // resume goes on where it stood: it does not know that time has passed.
@@ -166,6 +171,7 @@ func (h *host) resume() {
 	}
 	h.w.say(h.name, KindFault, "goes on")
 	h.paused = false
+	h.w.ended(faultPause, h.index, 0)
 	for _, b := range h.parked {
 		h.w.Ready(b)
 	}

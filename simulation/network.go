@@ -81,6 +81,7 @@ func (r *rpc) send() {
 	}
 	p, w := r.party, r.party.w
 	r.tries++
+	r.said.Tries = r.tries
 	try := r.tries
 	h := w.hosts[(p.host+r.tries/2)%len(w.hosts)]
 	r.watch(answerWithin)
@@ -125,7 +126,8 @@ func (h *host) serve(r *rpc, try int) {
 		if h.booted != process {
 			return
 		}
-		h.w.travel(h.name, r.party.name, brief(m), r.never, func() { r.take(try, m) })
+		sent := h.w.steps
+		h.w.travel(h.name, r.party.name, brief(m), r.never, func() { r.take(try, sent, m) })
 	})
 }
 
@@ -139,7 +141,7 @@ func (r *rpc) broken() {
 }
 
 // take hears an answer.
-func (r *rpc) take(try int, m messages.Message) {
+func (r *rpc) take(try, sent int, m messages.Message) {
 	if r.final || r.left {
 		return
 	}
@@ -152,21 +154,21 @@ func (r *rpc) take(try int, m messages.Message) {
 		}
 	}
 	if a, ok := m.(*messages.AskResponse); ok && a.GetWaiting() != nil {
-		r.said.Waiting = append(r.said.Waiting, Heard{r.party.w.now, m})
+		r.said.Waiting = append(r.said.Waiting, Heard{r.party.w.now, r.party.w.steps, sent, m})
 		r.waiting = true
 		r.watch(aliveWithin)
 		return
 	}
-	r.settle(m)
+	r.settle(sent, m)
 }
 
-func (r *rpc) settle(m messages.Message) {
+func (r *rpc) settle(sent int, m messages.Message) {
 	r.final, r.answer = true, m
 	r.giveUp()
 	if r.host != nil {
 		delete(r.host.served, r)
 	}
-	r.said.Answer = &Heard{r.party.w.now, m}
+	r.said.Answer = &Heard{r.party.w.now, r.party.w.steps, sent, m}
 	r.party.w.say(r.party.name, KindTold, brief(r.cmd)+": "+brief(m))
 	if r.onAnswer != nil {
 		r.onAnswer()

@@ -134,7 +134,7 @@ func (p *party) openHolds() []*hold {
 // start sends a command and returns at once.
 func (p *party) start(cmd messages.Command) *rpc {
 	p.w.refs++
-	r := &rpc{party: p, id: p.w.refs, cmd: cmd, said: &Said{Party: p.name, Cmd: cmd, At: p.w.now}, onAnswer: p.wake}
+	r := &rpc{party: p, id: p.w.refs, cmd: cmd, said: &Said{Party: p.name, Cmd: cmd, At: p.w.now, Step: p.w.steps}, onAnswer: p.wake}
 	p.w.History.Said = append(p.w.History.Said, r.said)
 	p.rpcs = append(p.rpcs, r)
 	p.w.say(p.name, KindDo, brief(cmd))

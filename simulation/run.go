@@ -109,9 +109,11 @@ func (w *World) fault(f FaultPlan) {
 		}
 		w.sayf(h.name, KindFault, "is cut off from %s", to.name)
 		w.cut[pair(h.index, to.index)] = true
+		w.began(&Fault{What: faultPartition, Host: h.index, To: to.index})
 		w.after(f.For.Milliseconds(), func() {
 			w.sayf(h.name, KindFault, "hears %s again", to.name)
 			delete(w.cut, pair(h.index, to.index))
+			w.ended(faultPartition, h.index, to.index)
 		})
 	case faultPause:
 		if h.up() {
@@ -120,10 +122,12 @@ func (w *World) fault(f FaultPlan) {
 		}
 	case faultClock:
 		h.skew += f.For.Milliseconds()
+		w.began(&Fault{What: faultClock, Host: h.index, By: f.For.Milliseconds()})
 		w.sayf(h.name, KindFault, "its wall clock jumps by %v", f.For)
 	case faultMove:
 		w.sayf(h.name, KindFault, "is given session %s", f.Session)
 		w.placement[f.Session] = h.index
+		w.began(&Fault{What: faultMove, Host: h.index, Session: f.Session})
 		for _, other := range w.hosts {
 			w.after(w.between(0, 2*time.Second), func() { other.learn(f.Session) })
 		}
@@ -148,6 +152,7 @@ func (w *World) heal() {
 	w.healed = true
 	w.say("world", KindMark, "heals")
 	w.cut = map[[2]int]bool{}
+	w.History.Healed = w.now
 	for _, h := range w.hosts {
 		h.resume()
 		h.boot()
@@ -251,6 +256,3 @@ func (w *World) rows() []journal.ActiveRow {
 	}
 	return nil
 }
-
-// check is replaced by the checks.
-func (w *World) check() []Failure { return nil }
