@@ -107,7 +107,7 @@ var everyMachine = []machine{
 		d := actors.NewDoor("door/n", 0)
 		hear(d, actors.DoorCall{Corr: 1, Cmd: askReq("c1")})
 		return d
-	}, []any{actors.DoorCall{}, actors.DoorCancel{}, actors.SessionGone{}}},
+	}, []any{actors.DoorCall{}, actors.DoorCancel{}, actors.SessionGone{}, actors.Fired{}}},
 }
 
 // knows: its own types; a session also every command, a door also every reply.

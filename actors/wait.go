@@ -215,8 +215,9 @@ func (w *Wait) fired(now Now, fx *Effects) {
 		w.propose(proposal{out: Outcome{Kind: OutcomeDeadline}}, fx)
 		return
 	}
+	before := len(w.claims)
 	w.claims = slices.DeleteFunc(w.claims, func(h hold) bool { return h.until != 0 && h.until <= now.Mono })
-	if len(w.claims) == 0 {
+	if len(w.claims) < before {
 		w.heldTo = max(w.heldTo, now.Mono+w.rules.ClaimGraceMS)
 	}
 	w.arm(now, fx)
