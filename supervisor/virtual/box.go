@@ -23,8 +23,8 @@ func (b *Box) Host() *Host { return b.host }
 // Name is the actor's name, such as "s/demo/wait/c1~1.1".
 func (b *Box) Name() string { return b.name }
 
-// Deliverable tells whether Deliver would deliver anything. Never again once the
-// host has crashed.
+// Deliverable tells whether Deliver would deliver anything: never again once the
+// host has crashed. What waits behind the end of an actor is delivered to nobody.
 func (b *Box) Deliverable() bool {
 	return b.started && !b.host.gone && (b.system.len() > 0 || !b.suspended && b.user.len() > 0)
 }

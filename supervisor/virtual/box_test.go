@@ -1,6 +1,7 @@
 package virtual
 
 import (
+	"runtime"
 	"testing"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -39,10 +40,27 @@ func (n *notes) Receive(ctx actor.Context) {
 	}
 }
 
-func (n *notes) spawn(t *testing.T, h *Host, name string) *actor.PID {
-	pid, err := h.Runtime().Engine().Root.SpawnNamed(h.Runtime().Props(func() actor.Actor { return n }), name)
+func (n *notes) spawn(t *testing.T, h *Host, name string, opts ...actor.PropsOption) *actor.PID {
+	pid, err := h.Runtime().Engine().Root.SpawnNamed(h.Runtime().Props(func() actor.Actor { return n }, opts...), name)
 	require.NoError(t, err)
 	return pid
+}
+
+// judge is a strategy that counts and does nothing.
+type judge struct{ cases int }
+
+func (j *judge) HandleFailure(*actor.ActorSystem, actor.Supervisor, *actor.PID, *actor.RestartStatistics, any, any) {
+	j.cases++
+}
+
+func TestABoxIsNotReadyBeforeItsStart(t *testing.T) {
+	w := newWorld(1)
+	b := &Box{host: w.host("h1")}
+	b.PostUserMessage("early")
+	require.Empty(t, w.ready)
+	require.False(t, b.Deliverable())
+	b.Start()
+	require.Equal(t, []*Box{b}, w.ready)
 }
 
 func TestDeliverIsOneMessageAndReadyIsSaidOnce(t *testing.T) {
@@ -100,10 +118,12 @@ func TestAfterACrashNothingOfTheHostHappens(t *testing.T) {
 	b.Deliver()
 	root.Send(pid, "late")
 	root.Stop(pid)
+	require.Equal(t, 1, b.user.len(), "it takes nothing more")
 	root.Send(actor.NewPID("h2", "peers"), frame("out"))
 	require.NoError(t, h.Receive(bytesOf(t, frame("in"))))
 	rt.Go(func() { worked = true })
 	rt.SendAfter(0, pid, "timer")()
+	require.Len(t, w.alarms, 1, "the one from before")
 	(&notes{}).spawn(t, h, "b")
 	w.advance(0)
 	require.False(t, worked)
@@ -120,8 +140,8 @@ func TestACrashInTheMiddleOfAStep(t *testing.T) {
 	h := w.host("h1")
 	other := &notes{}
 	otherPID := other.spawn(t, h, "other")
-	n := &notes{}
-	pid := n.spawn(t, h, "a")
+	n, strategy := &notes{}, &judge{}
+	pid := n.spawn(t, h, "a", actor.WithGuardian(strategy))
 	w.settle()
 	n.on = func(ctx actor.Context) {
 		h.Crash()
@@ -133,9 +153,13 @@ func TestACrashInTheMiddleOfAStep(t *testing.T) {
 	w.settle()
 	require.Len(t, other.seen, 1)
 	require.Empty(t, w.frames)
+	require.Zero(t, strategy.cases)
 }
 
+// Dead letters are answered, and start nothing: the engine would count them in
+// the background.
 func TestWhoAsksTheDeadIsTold(t *testing.T) {
+	running := runtime.NumGoroutine()
 	w := newWorld(1)
 	h := w.host("h1")
 	n := &notes{}
@@ -153,6 +177,7 @@ func TestWhoAsksTheDeadIsTold(t *testing.T) {
 	require.Len(t, n.seen, 3)
 	require.IsType(t, &actor.Terminated{}, n.seen[1])
 	require.IsType(t, &actor.DeadLetterResponse{}, n.seen[2])
+	require.LessOrEqual(t, runtime.NumGoroutine(), running)
 }
 
 func TestTheRuntimeIsTheWorlds(t *testing.T) {

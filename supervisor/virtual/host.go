@@ -76,9 +76,7 @@ func (h *Host) Receive(frame []byte) error {
 	if err := proto.Unmarshal(frame, f); err != nil {
 		return fmt.Errorf("virtual: %d bytes for %s are no frame: %w", len(frame), h.address, err)
 	}
-	if !h.gone {
-		h.system.Root.Send(h.peers, f)
-	}
+	h.system.Root.Send(h.peers, f)
 	return nil
 }
 

@@ -235,6 +235,19 @@ func TestTheSameSeedIsTheSameTrace(t *testing.T) {
 	}
 }
 
+// Worlds do not meet: each may have a goroutine of its own.
+func TestWorldsRunSideBySide(t *testing.T) {
+	want := story(t, 5)
+	for range 4 {
+		t.Run("world", func(t *testing.T) {
+			t.Parallel()
+			for range 10 {
+				require.Equal(t, want, story(t, 5))
+			}
+		})
+	}
+}
+
 // In another process, with one processor and with two. The other process is
 // this test, which then prints its traces.
 func TestTheSameSeedIsTheSameTraceInAnotherProcess(t *testing.T) {
