@@ -2,7 +2,6 @@ package simulation
 
 import (
 	"encoding/json"
-	"strconv"
 	"time"
 
 	"github.com/parleyrun/parley/messages"
@@ -103,5 +102,20 @@ func (l *Loop) Collect(after string) (replies []Reply, token string) {
 	return replies, r.GetToken()
 }
 
-// Count is a number as text: traces hold words, not formats.
-func Count(n int) string { return strconv.Itoa(n) }
+// Answer answers a call as a person does, by its one option or in own words,
+// and reports whether it was taken.
+func (l *Loop) Answer(call, text string) bool {
+	id := l.p.w.newID("sub-")
+	for {
+		m := l.do(&messages.SubmitRequest{Session: l.p.session, CallId: call, SubmissionId: id, By: l.p.name, Door: "simulation",
+			Answers: []*messages.Answer{{Id: "q", Selected: []string{text}}}})
+		no, refused := m.(*messages.Refusal)
+		if !refused {
+			return m != nil
+		}
+		if no.GetCode() != string(messages.NotAnswerable) && no.GetCode() != string(messages.NotFound) {
+			return false
+		}
+		l.sleep(200) // not asked yet
+	}
+}

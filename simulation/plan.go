@@ -92,8 +92,9 @@ type Act struct {
 // FaultPlan is one thing that goes wrong at a time.
 type FaultPlan struct {
 	At       time.Duration
-	What     string // crash, partition, pause, clock, move
+	What     string // crash, partition, pause, clock, move, kill
 	Host, To int
 	Session  string
+	Party    string
 	For      time.Duration
 }

@@ -9,6 +9,10 @@ import (
 
 // program runs a party's acts from where it stands.
 func (p *party) program(l *Loop) {
+	if run := p.w.programs[p.name]; run != nil {
+		run(l)
+		return
+	}
 	if p.plan.Kind == AgentParty {
 		p.agent(l)
 		return

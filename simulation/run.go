@@ -38,11 +38,16 @@ func (f Failure) String() string { return f.Invariant + ": " + f.Text }
 type Options struct {
 	// Keep keeps the trace's lines, for pictures and for reading.
 	Keep bool
+	// Programs run in place of the scripts of the parties they are named for.
+	Programs map[string]Program
+	// Check judges a run by what a program has done, beside the invariants.
+	Check func(*History) []Failure
 }
 
 // Run runs a plan to its end.
 func Run(p *Plan, opts Options) *Report {
 	w := newWorld(p, opts.Keep)
+	w.programs = opts.Programs
 	w.start()
 	for w.steps < stepsMax && w.now < p.For.Milliseconds() && w.Step() {
 		continue
@@ -53,6 +58,9 @@ func Run(p *Plan, opts Options) *Report {
 		continue
 	}
 	failures := w.check()
+	if opts.Check != nil {
+		failures = append(failures, opts.Check(w.History)...)
+	}
 	w.close()
 	return &Report{Plan: p, Steps: w.steps, Lines: w.trace.all, Sum: w.trace.Sum(),
 		Took: time.Duration(w.now) * time.Millisecond, Failures: failures}
@@ -94,6 +102,7 @@ const (
 	faultPause     = "pause"     // a host stands still
 	faultClock     = "clock"     // a host's wall clock jumps by for=
 	faultMove      = "move"      // a session is given to another host; others learn late
+	faultKill      = "kill"      // a party's process; it begins again after for=
 )
 
 func (w *World) fault(f FaultPlan) {
@@ -130,6 +139,12 @@ func (w *World) fault(f FaultPlan) {
 		w.began(&Fault{What: faultMove, Host: h.index, Session: f.Session})
 		for _, other := range w.hosts {
 			w.after(w.between(0, 2*time.Second), func() { other.learn(f.Session) })
+		}
+	case faultKill:
+		for _, p := range w.parties {
+			if p.name == f.Party {
+				p.crashFor(f.For)
+			}
 		}
 	default:
 		panic("simulation: no fault is called " + f.What)

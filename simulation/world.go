@@ -33,6 +33,7 @@ type World struct {
 	disk      *disk.Disk
 	parties   []*party
 	refs      int
+	programs  map[string]Program
 	ids       int
 	placement map[string]int // who runs a session, in truth
 	healed    bool
