@@ -427,7 +427,7 @@ func walk(visit func(name string, d fs.DirEntry) error) error {
 			return err
 		case d.IsDir() && slices.Contains([]string{".git", "bin", "data", "node_modules"}, d.Name()):
 			return filepath.SkipDir
-		case d.IsDir() || !d.Type().IsRegular() || name == "parley" || path.Ext(name) == ".test" || path.Ext(name) == ".prof":
+		case d.IsDir() || !d.Type().IsRegular() || name == "parley" || name == ".git" || path.Ext(name) == ".test" || path.Ext(name) == ".prof":
 			return nil
 		}
 		return visit(name, d)
