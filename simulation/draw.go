@@ -202,7 +202,11 @@ func (d *drawing) people(s SessionPlan, calls []string) {
 // visit is what a person does about one question.
 func (d *drawing) visit(p *PartyPlan, call string) {
 	act := func(verb string, wait time.Duration, with string) {
-		p.Acts = append(p.Acts, Act{Verb: verb, Call: call, For: wait, With: with})
+		a := Act{Verb: verb, For: wait, With: with}
+		if verbOf(PersonParty, verb).call {
+			a.Call = call
+		}
+		p.Acts = append(p.Acts, a)
 	}
 	if d.chance(80) {
 		act(doFind, d.ms(500, 8_000), "")
@@ -265,7 +269,7 @@ func (d *drawing) faults() {
 			f.What = faultCrash
 		case 3:
 			f.What, f.To = faultPartition, d.IntN(p.Hosts)
-			if p.Hosts == 1 {
+			if f.To == f.Host {
 				continue
 			}
 		case 4:
@@ -276,7 +280,7 @@ func (d *drawing) faults() {
 			if p.Hosts == 1 {
 				continue
 			}
-			f.What, f.Session = faultMove, pick(d, p.Sessions...).Name
+			f.What, f.Session, f.For = faultMove, pick(d, p.Sessions...).Name, 0
 		}
 		p.Faults = append(p.Faults, f)
 	}

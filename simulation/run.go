@@ -16,6 +16,11 @@ var errDisk = messages.Refuse(messages.JournalIO, "the disk failed")
 type Report struct {
 	Plan  *Plan
 	Steps int
+	// Messages is how many messages actors have taken.
+	Messages int
+	// Choices are those that were not for the longest waiting, when they were
+	// kept: with them in Schedule.Choose and Random 0 the plan runs the same.
+	Choices map[int]int
 	// Lines is the trace, when it was kept; Sum is the hash of it, always.
 	Lines []Line
 	Sum   string
@@ -38,6 +43,8 @@ func (f Failure) String() string { return f.Invariant + ": " + f.Text }
 type Options struct {
 	// Keep keeps the trace's lines, for pictures and for reading.
 	Keep bool
+	// Choices keeps which thing was chosen, where it was not the first.
+	Choices bool
 	// Programs run in place of the scripts of the parties they are named for.
 	Programs map[string]Program
 	// Check judges a run by what a program has done, beside the invariants.
@@ -48,6 +55,9 @@ type Options struct {
 func Run(p *Plan, opts Options) *Report {
 	w := newWorld(p, opts.Keep)
 	w.programs = opts.Programs
+	if opts.Choices {
+		w.picks = map[int]int{}
+	}
 	w.start()
 	for w.steps < stepsMax && w.now < p.For.Milliseconds() && w.Step() {
 		continue
@@ -62,7 +72,7 @@ func Run(p *Plan, opts Options) *Report {
 		failures = append(failures, opts.Check(w.History)...)
 	}
 	w.close()
-	return &Report{Plan: p, Steps: w.steps, Lines: w.trace.all, Sum: w.trace.Sum(),
+	return &Report{Plan: p, Steps: w.steps, Messages: w.delivered, Choices: w.picks, Lines: w.trace.all, Sum: w.trace.Sum(),
 		Took: time.Duration(w.now) * time.Millisecond, Failures: failures}
 }
 

@@ -21,14 +21,18 @@ import (
 // stands still; when nothing can, the clock goes to the next thing that waits.
 type World struct {
 	plan      *Plan
-	dice      *rand.Rand
-	now       int64 // true time, milliseconds since the start; hosts have clocks of their own
+	dice      *rand.Rand // what happens to messages and on the disk
+	order     *rand.Rand // which thing is next; its own, so that a schedule can be replaced and nothing else changes
+	pace      *rand.Rand // when time passes early; likewise
+	now       int64      // true time, milliseconds since the start; hosts have clocks of their own
 	steps     int
 	chosen    int
+	picks     map[int]int // choices other than the first, when they are kept
+	delivered int         // messages that actors have taken
 	ready     []task
 	queued    map[*virtual.Box]bool
 	later     later
-	order     int
+	events    int
 	hosts     []*host
 	disk      *disk.Disk
 	parties   []*party
@@ -52,8 +56,8 @@ type task struct {
 const stepsMax = 200_000
 
 func newWorld(p *Plan, keep bool) *World {
-	w := &World{plan: p, dice: rand.New(rand.NewPCG(p.Seed, 0x9e3779b97f4a7c15)), queued: map[*virtual.Box]bool{},
-		cut: map[[2]int]bool{}, disk: disk.New(), trace: newTrace(keep), History: &History{}}
+	w := &World{plan: p, dice: rand.New(rand.NewPCG(p.Seed, 0x9e3779b97f4a7c15)), order: rand.New(rand.NewPCG(p.Seed, 0xbf58476d1ce4e5b9)),
+		pace: rand.New(rand.NewPCG(p.Seed, 0x94d049bb133111eb)), queued: map[*virtual.Box]bool{}, cut: map[[2]int]bool{}, disk: disk.New(), trace: newTrace(keep), History: &History{}}
 	return w
 }
 
@@ -69,7 +73,9 @@ func (w *World) sayf(lane, kind, format string, args ...any) {
 // Choices.
 
 // happens draws a rate in thousandths.
-func (w *World) happens(rate int) bool { return rate > 0 && w.dice.IntN(1000) < rate }
+func (w *World) happens(rate int) bool { return drawn(w.dice, rate) }
+
+func drawn(dice *rand.Rand, rate int) bool { return rate > 0 && dice.IntN(1000) < rate }
 
 // between draws a time.
 func (w *World) between(lo, hi time.Duration) int64 {
@@ -84,13 +90,21 @@ func (w *World) between(lo, hi time.Duration) int64 {
 // or any.
 func (w *World) choose(n int) int {
 	w.chosen++
+	c := w.chooses(n)
+	if w.picks != nil && c > 0 {
+		w.picks[w.chosen] = c
+	}
+	return c
+}
+
+func (w *World) chooses(n int) int {
 	if c, fixed := w.plan.Schedule.Choose[w.chosen]; fixed {
 		return min(c, n-1)
 	}
-	if n == 1 || !w.happens(w.plan.Schedule.Random) {
+	if n == 1 || !drawn(w.order, w.plan.Schedule.Random) {
 		return 0
 	}
-	return w.dice.IntN(n)
+	return w.order.IntN(n)
 }
 
 // What happens now.
@@ -124,6 +138,7 @@ func (w *World) take(i int) {
 		return
 	}
 	w.delivering(t.box)
+	w.delivered++
 	t.box.Deliver()
 	if t.box.Deliverable() {
 		w.Ready(t.box)
@@ -162,8 +177,8 @@ func (l *later) Pop() any {
 
 // after lets something happen when a time has passed.
 func (w *World) after(ms int64, run func()) (cancel func()) {
-	w.order++
-	e := &event{at: w.now + max(ms, 0), order: w.order, run: run}
+	w.events++
+	e := &event{at: w.now + max(ms, 0), order: w.events, run: run}
 	heap.Push(&w.later, e)
 	return func() { e.void = true }
 }
@@ -185,7 +200,7 @@ func (w *World) pass() bool {
 // Step lets one thing happen; false: nothing will any more.
 func (w *World) Step() bool {
 	w.steps++
-	if len(w.ready) == 0 || w.happens(w.plan.Schedule.Early) && w.soonest() < w.now+earlyMax {
+	if len(w.ready) == 0 || drawn(w.pace, w.plan.Schedule.Early) && w.soonest() < w.now+earlyMax {
 		return w.pass() || len(w.ready) > 0
 	}
 	w.take(w.choose(len(w.ready)))
