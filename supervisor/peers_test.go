@@ -263,3 +263,70 @@ func TestSweeperWakesOnlyWhatRunsHere(t *testing.T) {
 	n.w.advance(time.Second)
 	equal(t, "asked each time", n.took(), "wake:a open:b@0/0 wake:b")
 }
+
+// advance lets time pass on all nodes, a little at a time.
+func (ws *wires) advance(d time.Duration) {
+	for ; d > 0; d -= 100 * time.Millisecond {
+		for _, at := range sortedKeys(ws.nodes) {
+			ws.nodes[at].w.advance(100 * time.Millisecond)
+		}
+		ws.settle()
+	}
+}
+
+// The machines of production: a question that is asked and held from one node
+// outlives the other, which runs its session. The deadline does not fire under
+// the claim, and the answer reaches whoever asked.
+func TestAQuestionAndItsClaimSurviveTheMoveOfTheirSession(t *testing.T) {
+	for _, how := range []string{"released", "died", "cut off"} {
+		t.Run(how, func(t *testing.T) {
+			ids := 0
+			rules := &actors.Rules{Mode: messages.Mode_MODE_TIMED, DefaultTimeoutS: 5, ClaimGraceMS: 10_000, PassivateAfterMS: 60_000,
+				OpenCallsMax: actors.OpenCallsMaxDefault, QueueMax: actors.QueueMaxDefault,
+				NewID: func(kind string) string { ids++; return fmt.Sprint(kind, ids) }}
+			ws, n, m := newPair(t, func(c *Config, _ *node) {
+				c.NewSession = func(id string, o journal.Opened) (actors.Machine, error) {
+					return actors.NewSession(rules, id, o.Header, o.Events)
+				}
+				c.NewDoor = func(self actors.Addr) actors.Machine { return actors.NewDoor(self.Key, 10_000) }
+				c.NewClaim = func(self actors.Addr, session, call string) actors.Machine {
+					return actors.NewClaim(self, session, call, 10_000)
+				}
+			})
+			call := func(cmd messages.Command) *answers {
+				a := &answers{}
+				a.cancel = n.Call(cmd, func(msg messages.Message) { a.got = append(a.got, msg) })
+				ws.settle()
+				return a
+			}
+			ws.place["s"] = "m"
+			call(&messages.AttachRequest{Session: "s", Root: "root"})
+			asked := call(&messages.AskRequest{Session: "s", Root: "root", Attempt: "a", CallId: "c", Arguments: `{"questions":[{"id":"q","question":"?"}]}`})
+			hold := &sink{}
+			n.OpenClaim("s", "c", hold)
+			ws.settle()
+			equal(t, "held", hold.String(), "frame 5000 false")
+			ws.advance(30 * time.Second)
+			equal(t, "there", fmt.Sprint(n.Snapshot().Sessions, m.Snapshot().Sessions), "0 1")
+
+			switch ws.place["s"] = "n"; how {
+			case "released":
+				m.Release("s")
+			case "died":
+				delete(ws.nodes, "at-m")
+			case "cut off":
+				ws.cut = true // it goes on, and its deadline fires: it has not heard of the claim for too long
+			}
+			ws.advance(40 * time.Second)
+			equal(t, "here", n.Snapshot().Sessions, 1)
+			if how != "died" {
+				equal(t, "the other has left", m.Snapshot().Sessions, 0)
+			}
+			equal(t, "one frame, no end", hold.String(), "frame 5000 false")
+			call(&messages.SubmitRequest{Session: "s", CallId: "c", SubmissionId: "x", Answers: []*messages.Answer{{Id: "q", Selected: []string{"yes"}}}})
+			res, ok := asked.got[len(asked.got)-1].(*messages.AskResponse)
+			equal(t, "answered", ok && res.GetAnswered() != nil, true)
+			equal(t, "told", hold.String(), "frame 5000 false end settled false")
+		})
+	}
+}
