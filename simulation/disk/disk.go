@@ -308,9 +308,6 @@ func (d *Disk) note(kind string, op *Op, epoch int64) {
 			h = mixNumber(h, 1)
 		}
 	}
-	if op.Batch.Delete {
-		h = mixNumber(h, 2)
-	}
 	d.hash = h
 }
 

@@ -2,6 +2,7 @@ package disk_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -187,6 +188,24 @@ func TestACallbackMayHandInTheNext(t *testing.T) {
 	require.Len(t, d.Log("s").Events, 5)
 }
 
+// A callback never runs inside another one of its session.
+func TestACallbackMayTellTheNext(t *testing.T) {
+	d, o := disk.New(), &hand{}
+	h := d.Handle("h", o)
+	var order []string
+	var tell func()
+	h.Append(journaltest.Birth("s", 1), func(journal.Appended, error) {
+		order = append(order, "first begins")
+		tell()
+		order = append(order, "first ends")
+	})
+	h.Append(journaltest.Next("s", 1, 1, 1), func(journal.Appended, error) { order = append(order, "second") })
+	first := o.next(t).CommitSilently()
+	tell = o.next(t).CommitSilently()
+	first()
+	require.Equal(t, []string{"first begins", "first ends", "second"}, order)
+}
+
 func TestACrashVoidsWhatWasNotDecided(t *testing.T) {
 	d, o, s := disk.New(), &hand{}, &seen{}
 	h := d.Handle("h", o)
@@ -244,6 +263,7 @@ func TestCloseFinishesOnTheGoroutineThatCallsIt(t *testing.T) {
 	tell := first.CommitSilently()
 	require.NoError(t, h.Close())
 	require.Equal(t, []journal.Appended{{At: 1, Epoch: 1}, {At: 2, Epoch: 1}, {At: 3, Epoch: 1}, {At: 4, Epoch: 1}}, s.appended)
+	require.EqualValues(t, 2, d.Log("t").Commits[0].At, "not in the order in which they came")
 	require.True(t, second.Void())
 	second.Refuse(errIO)
 	tell()
@@ -328,11 +348,16 @@ func TestHashTellsWhatWasPerformed(t *testing.T) {
 	birth := journaltest.Birth("s", 1, journaltest.Put("c", 1))
 	worlds := map[uint64]string{}
 	for name, world := range map[string]func(h *disk.Handle){
-		"nothing":       func(*disk.Handle) {},
-		"birth":         func(h *disk.Handle) { h.Append(birth, ignore) },
-		"other events":  func(h *disk.Handle) { h.Append(journaltest.Birth("s", 2, journaltest.Put("c", 1)), ignore) },
-		"other row":     func(h *disk.Handle) { h.Append(journaltest.Birth("s", 1, journaltest.Put("c", 2)), ignore) },
-		"removed row":   func(h *disk.Handle) { h.Append(journaltest.Birth("s", 1, journaltest.Remove("c")), ignore) },
+		"nothing":      func(*disk.Handle) {},
+		"birth":        func(h *disk.Handle) { h.Append(birth, ignore) },
+		"other events": func(h *disk.Handle) { h.Append(journaltest.Birth("s", 2, journaltest.Put("c", 1)), ignore) },
+		"other row":    func(h *disk.Handle) { h.Append(journaltest.Birth("s", 1, journaltest.Put("c", 2)), ignore) },
+		"removed row":  func(h *disk.Handle) { h.Append(journaltest.Birth("s", 1, journaltest.Remove("c")), ignore) },
+		"removed the same": func(h *disk.Handle) {
+			removal := journaltest.Put("c", 1)
+			removal.Remove = true
+			h.Append(journaltest.Birth("s", 1, removal), ignore)
+		},
 		"other session": func(h *disk.Handle) { h.Append(journaltest.Birth("t", 1, journaltest.Put("c", 1)), ignore) },
 		"opened": func(h *disk.Handle) {
 			h.Append(birth, ignore)
@@ -384,7 +409,7 @@ func TestHashIsTheSameEverywhere(t *testing.T) {
 func TestHostsShareNothingButBytes(t *testing.T) {
 	d, o, s := disk.New(), &hand{}, &seen{}
 	h := d.Handle("h", o)
-	b := journaltest.Birth("s", 2)
+	b := journaltest.Birth("s", 3) // the room that a list grows into is shared, if any is
 	want := string(b.Events[1].Line())
 	h.Append(b, s.append)
 	o.next(t).Commit()
@@ -394,9 +419,29 @@ func TestHostsShareNothingButBytes(t *testing.T) {
 	o.next(t).Commit()
 	require.Equal(t, want, string(s.opened[0].Events[1].Line()))
 	require.Equal(t, "s", s.opened[0].Header.ID)
+	settled(t, d, journaltest.Next("s", 2, 3, 2))
+	before := d.Log("s").Events
 	_ = append(s.opened[0].Events, sessionlog.Event{Type: "mine"})
-	settled(t, d, journaltest.Next("s", 2, 2, 1))
-	require.Equal(t, "test/event", d.Log("s").Events[2].Type)
+	_ = append(before[:5], sessionlog.Event{Type: "mine"})
+	settled(t, d, journaltest.Next("s", 2, 5, 1))
+	_ = append(before, sessionlog.Event{Type: "mine"})
+	for _, ev := range d.Log("s").Events {
+		require.Equal(t, "test/event", ev.Type)
+	}
+}
+
+// A page of changes stays what it was, whatever is forgotten later.
+func TestAPageOfChangesStays(t *testing.T) {
+	d := disk.New()
+	reader := d.Handle("reader", &hand{})
+	settled(t, d, journaltest.Birth("s", 1, journaltest.Put("c1", 1), journaltest.Put("c2", 2)), journaltest.Birth("t", 1, journaltest.Put("c3", 3)))
+	page, _, err := reader.Changes(t.Context(), 0, 0)
+	require.NoError(t, err)
+	want := slices.Clone(page)
+	settled(t, d, journal.Batch{Session: "s", Epoch: 1, Seq: 1, Delete: true})
+	d.Reset()
+	settled(t, d, journaltest.Birth("u", 1, journaltest.Put("c4", 4)))
+	require.Equal(t, want, page)
 }
 
 // A log that cannot be read is SESSION_CORRUPT, and its epoch is taken all the

@@ -111,6 +111,7 @@ func (h *host) append(session string) {
 			w.told = append(w.told, texts...)
 		case messages.Fenced, messages.Bug, messages.JournalFull:
 			w.never = append(w.never, texts...)
+		default: // in doubt
 		}
 		if err != nil || b.Delete {
 			delete(h.next, session)

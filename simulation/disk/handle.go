@@ -65,7 +65,7 @@ func (h *Handle) crash() {
 	}
 	h.crashed = true
 	for _, q := range h.order {
-		q.head, q.turn, q.tail = nil, nil, nil
+		q.head, q.turn, q.tail = nil, nil, nil // what is in no queue is never told
 	}
 	h.pending = 0
 	h.disk.told.Broadcast()
@@ -157,10 +157,7 @@ func (q *queue) flush() {
 		h.disk.mu.Unlock()
 		op.run()
 		h.disk.mu.Lock()
-		if h.crashed {
-			break
-		}
-		if !op.late {
+		if !op.late && !h.crashed {
 			h.pending--
 			h.disk.told.Broadcast()
 		}

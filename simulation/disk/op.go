@@ -178,10 +178,8 @@ func (op *Op) settle(perform bool, err error) *Op {
 func (op *Op) tell() {
 	d := op.queue.handle.disk
 	d.mu.Lock()
-	if !op.ready && !op.queue.handle.crashed {
-		op.ready = true
-		op.queue.flush()
-	}
+	op.ready = true
+	op.queue.flush()
 	d.mu.Unlock()
 }
 
