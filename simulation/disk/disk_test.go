@@ -419,12 +419,14 @@ func TestHostsShareNothingButBytes(t *testing.T) {
 	o.next(t).Commit()
 	require.Equal(t, want, string(s.opened[0].Events[1].Line()))
 	require.Equal(t, "s", s.opened[0].Header.ID)
-	settled(t, d, journaltest.Next("s", 2, 3, 2))
-	before := d.Log("s").Events
-	_ = append(s.opened[0].Events, sessionlog.Event{Type: "mine"})
-	_ = append(before[:5], sessionlog.Event{Type: "mine"})
-	settled(t, d, journaltest.Next("s", 2, 5, 1))
-	_ = append(before, sessionlog.Event{Type: "mine"})
+	views := [][]sessionlog.Event{s.opened[0].Events}
+	for seq := range int64(8) {
+		settled(t, d, journaltest.Next("s", 2, 3+seq, 1))
+		views = append(views, d.Log("s").Events)
+	}
+	for _, view := range views {
+		_ = append(view, sessionlog.Event{Type: "mine"})
+	}
 	for _, ev := range d.Log("s").Events {
 		require.Equal(t, "test/event", ev.Type)
 	}
