@@ -59,8 +59,9 @@ func something(field protoreflect.FieldDescriptor) protoreflect.Value {
 		return protoreflect.ValueOfInt64(1 << 40)
 	case protoreflect.BytesKind:
 		return protoreflect.ValueOfBytes([]byte{0, 1})
+	default:
+		return protoreflect.ValueOfString(string(field.Name()))
 	}
-	return protoreflect.ValueOfString(string(field.Name()))
 }
 
 // Every message has exactly one variant, and comes out as it went in.
