@@ -419,7 +419,8 @@ func (c *Card) submit(in Answered) []CardEffect {
 			return []CardEffect{CardTold{ErrSending}}
 		}
 		c.sending = in.Submission
-		return []CardEffect{SubmitLate{in.Submission, in.Answers}}
+		return []CardEffect{SubmitLate(in)}
+	case ChannelNone:
 	}
 	return []CardEffect{CardTold{ErrNoChannel}}
 }

@@ -291,7 +291,7 @@ func TestCardInvariants(t *testing.T) {
 			closed = closed || closing
 			check(in, before, at)
 		}
-		for n := range rapid.IntRange(1, 40).Draw(t, "inputs") {
+		for n := range rapid.IntRange(20, 60).Draw(t, "inputs") {
 			for stop := r.now.Mono + rapid.Int64Range(0, 2500).Draw(t, "passes"); r.now.Mono < stop; {
 				to := stop
 				if r.timerAt >= 0 {

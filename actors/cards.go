@@ -189,8 +189,9 @@ type (
 	UnseatCard struct{ Key string }
 	// DrawCard: a card in sight may look otherwise now.
 	DrawCard struct{ Key string }
-	// KeepDraft and DropDraft change the store.
+	// KeepDraft puts a draft into the store, in place of the one before.
 	KeepDraft StoredDraft
+	// DropDraft takes it out.
 	DropDraft struct{ Session, Key string }
 	// CardGone: there is no such card any more.
 	CardGone struct{ Key string }

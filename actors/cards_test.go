@@ -405,7 +405,7 @@ func TestCardsInvariants(t *testing.T) {
 		config := actors.CardsConfig{Load: "f", By: "me", Preselect: rapid.Bool().Draw(t, "preselect")}
 		c := newClient(t, config)
 		rows := map[string]*messages.QuestionRow{}
-		for n := range rapid.IntRange(1, 60).Draw(t, "inputs") {
+		for n := range rapid.IntRange(30, 90).Draw(t, "inputs") {
 			call := fmt.Sprint("c", rapid.IntRange(1, 3).Draw(t, "call"))
 			key := "question:s:" + call
 			before, is := c.Sight(key)
