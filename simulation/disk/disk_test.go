@@ -423,9 +423,9 @@ func TestHostsShareNothingButBytes(t *testing.T) {
 	for seq := range int64(8) {
 		settled(t, d, journaltest.Next("s", 2, 3+seq, 1))
 		views = append(views, d.Log("s").Events)
-	}
-	for _, view := range views {
-		_ = append(view, sessionlog.Event{Type: "mine"})
+		for _, view := range views {
+			_ = append(view, sessionlog.Event{Type: "mine"})
+		}
 	}
 	for _, ev := range d.Log("s").Events {
 		require.Equal(t, "test/event", ev.Type)
