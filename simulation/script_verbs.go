@@ -1,5 +1,7 @@
 package simulation
 
+import "strings"
+
 // verb is what the trace language knows of one that parties act by.
 type verb struct {
 	name  string
@@ -57,4 +59,33 @@ func verbOf(kind PartyKind, name string) verb {
 		}
 	}
 	return verb{name: name, kind: kind}
+}
+
+func verbNames(kind PartyKind) (names []string) {
+	for _, v := range verbs {
+		if v.kind == kind {
+			names = append(names, v.name)
+		}
+	}
+	return names
+}
+
+// form is how a line with the verb is written.
+func (v verb) form() string {
+	f := v.name
+	if v.call {
+		f += " CALL"
+	}
+	switch {
+	case v.span == "-":
+		f += " TIME"
+	case v.ever:
+		f += " for SECONDS|ever"
+	case v.span != "":
+		f += " " + v.span + " TIME"
+	}
+	if len(v.words) > 0 {
+		f += " [with " + strings.Join(v.words, "+") + "]"
+	}
+	return f
 }
