@@ -28,6 +28,9 @@ func (p *party) open(call string) *hold {
 	w.say(p.name, KindHold, "opens "+call)
 	h := c.host
 	w.travel(p.name, h.name, "hold "+call, never, func() {
+		if c.claim != nil {
+			return // one stream is opened once, however often its opening arrives
+		}
 		if !h.up() || c.over {
 			c.end("refused")
 			return
