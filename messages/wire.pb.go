@@ -27,7 +27,7 @@ const (
 // and forget: it may be lost, come twice, or overtake another.
 type Frame struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Addresses: "s/<session>", "door/<node>" or "claim/<node>/<id>"; the
+	// Addresses: "s/<session>", "door/<node>/<life>" or "claim/<node>/<id>"; the
 	// correlation tells one question of that address from another.
 	ToKey    string `protobuf:"bytes,1,opt,name=to_key,json=toKey,proto3" json:"to_key,omitempty"`
 	ToCorr   uint64 `protobuf:"varint,2,opt,name=to_corr,json=toCorr,proto3" json:"to_corr,omitempty"`

@@ -14,7 +14,7 @@ import (
 // Config is what a System is made of. The four fields without a default are
 // Journal, NewSession, NewDoor and NewClaim.
 type Config struct {
-	// Node is this node's name in addresses ("door/<node>"). It may not hold a
+	// Node is this node's name in addresses ("door/<node>/<life>"). It may not hold a
 	// slash. Defaults to "local".
 	Node string
 	// Runtime is the world. Defaults to a RealRuntime with its own actor system.

@@ -39,7 +39,7 @@ func (l wire) SendUserMessage(_ *actor.PID, msg any) {
 	if no, ok := m.(*messages.Refusal); ok {
 		name = no.GetCode()
 	}
-	l.w.sent = append(l.w.sent, fmt.Sprintf("%s %s>%s %s", l.to.Address, actors.Addr{Key: f.GetFromKey()}, f.GetToKey(), name))
+	l.w.sent = append(l.w.sent, fmt.Sprintf("%s %s>%s %s", l.to.Address, plainKey(f.GetFromKey()), plainKey(f.GetToKey()), name))
 	n := l.w.nodes[l.to.Address]
 	if l.w.cut || n == nil {
 		return
@@ -53,6 +53,14 @@ func (l wire) SendUserMessage(_ *actor.PID, msg any) {
 		panic(err)
 	}
 	n.engine.Root.Send(n.engine.NewLocalPID(l.to.Id), in)
+}
+
+// plainKey leaves the life of its node out of a door's address.
+func plainKey(key string) string {
+	if parts := strings.Split(key, "/"); parts[0] == "door" {
+		return strings.Join(parts[:2], "/")
+	}
+	return key
 }
 
 func (wire) SendSystemMessage(*actor.PID, any) {}
@@ -329,4 +337,30 @@ func TestAQuestionAndItsClaimSurviveTheMoveOfTheirSession(t *testing.T) {
 			equal(t, "told", hold.String(), "frame 5000 false end settled false")
 		})
 	}
+}
+
+// An answer to a caller of a node's earlier life reaches nobody in this one.
+func TestAnswersToAnEarlierLifeOfANodeReachNobody(t *testing.T) {
+	ws, n, m := newPair(t)
+	ws.place["s"] = "m"
+	before := n.say("s", "seed") // waits, in a part on m
+	ws.settle()
+
+	again := newNode(t, func(c *Config, next *node) { // n dies, and starts again
+		next.w.ids = n.w.ids
+		next.w.engine.ProcessRegistry.Address = "at-n"
+		next.w.engine.ProcessRegistry.RegisterAddressResolver(func(pid *actor.PID) (actor.Process, bool) { return wire{ws, pid}, true })
+		c.Place, c.Peer = n.cfg.Place, n.cfg.Peer
+	})
+	ws.nodes["at-n"] = again
+	ws.cut = true // its own question is lost on the way
+	after := again.say("s", "log a")
+	ws.settle()
+	ws.cut = false
+	told := m.say("s", "part answer")
+	ws.settle()
+	equal(t, "m told the one that waited", told.String(), "told")
+	equal(t, "the last over the wires", ws.sent[len(ws.sent)-1], "at-n s/s>door/n SteerResponse")
+	equal(t, "nobody heard it", before.String()+after.String(), "")
+	equal(t, "the other still waits", again.Snapshot().Callers, 1)
 }

@@ -23,7 +23,7 @@ var background = context.Background()
 //
 //	root ─┬─ s/<session> ─┬─ wait/<call>~1     every session with its parts, spawned on demand
 //	      │               └─ inbox~1
-//	      ├─ door                              the callers that wait
+//	      ├─ door                              the callers that wait, "door/<node>/<life>"
 //	      ├─ claim/<node>/<id>                 one per client's hold on a wait
 //	      ├─ sweeper                           wakes sessions that are due
 //	      ├─ peers                             takes in what other nodes say
@@ -46,6 +46,12 @@ type System struct {
 
 	door, nurse, sweeper, peers *actor.PID
 
+	// doorKey is the door's address. It names this life of the node too: callers
+	// are counted anew in each, and an answer to a caller of an earlier one must
+	// not reach whoever has the same number in this one: an agent would be told
+	// the answer to another's question.
+	doorKey string
+
 	stopping atomic.Bool
 	stopped  chan struct{}
 }
@@ -63,6 +69,7 @@ func Start(cfg Config) (*System, error) {
 		claims:  &claims{byKey: map[string]*Claim{}, bySession: map[string][]*Claim{}},
 		stopped: make(chan struct{}),
 	}
+	sys.doorKey = doorPrefix + cfg.Node + "/" + sys.rt.NewID()
 	sys.root, sys.router = sys.engine.Root, newRouter(sys)
 	guardian := actor.WithGuardian(&rootStrategy{sys})
 	sys.props.session = sys.rt.Props(func() actor.Actor {
@@ -126,11 +133,14 @@ func (sys *System) dropped(to actors.Addr, msg messages.Message) {
 
 // locate finds a door or a claim, or the other node whose address it is.
 func (sys *System) locate(key string) (pid *actor.PID, node string) {
-	if node, ok := strings.CutPrefix(key, doorPrefix); ok {
-		if node == sys.cfg.Node {
+	if rest, ok := strings.CutPrefix(key, doorPrefix); ok {
+		switch node, _, _ := strings.Cut(rest, "/"); {
+		case node != sys.cfg.Node:
+			return nil, node
+		case key == sys.doorKey:
 			return sys.door, ""
 		}
-		return nil, node
+		return nil, "" // of an earlier life: its callers are gone
 	}
 	if rest, ok := strings.CutPrefix(key, claimPrefix); ok {
 		if node, _, _ := strings.Cut(rest, "/"); node != sys.cfg.Node {
