@@ -10,6 +10,8 @@ import (
 // Profile narrows what a seed may draw.
 type Profile struct {
 	Name string
+	// Says is what it is for, in a few words.
+	Says string
 	// Hosts at most.
 	Hosts int
 	// Calm draws no faults: nothing but the order is left to chance.
@@ -21,10 +23,10 @@ type Profile struct {
 // Profiles by name. The first is the default: some seeds are calm, some
 // extreme, most in between.
 var Profiles = []Profile{
-	{Name: "swarm", Hosts: 3},
-	{Name: "calm", Hosts: 3, Calm: true},
-	{Name: "hard", Hosts: 3, Hard: true},
-	{Name: "single", Hosts: 1},
+	{Name: "swarm", Says: "some seeds calm, some extreme, most in between", Hosts: 3},
+	{Name: "calm", Says: "nothing fails; only the order is left to chance", Hosts: 3, Calm: true},
+	{Name: "hard", Says: "every kind of fault, and often", Hosts: 3, Hard: true},
+	{Name: "single", Says: "one host, and all that can happen to it", Hosts: 1},
 }
 
 // ProfileOf returns the profile of a name.

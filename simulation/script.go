@@ -32,7 +32,7 @@ func (p *Plan) String() string {
 		}
 	}
 	line("seed", fmt.Sprint(p.Seed))
-	line("for", p.For.String())
+	line("for", timeText(p.For))
 	settings("rules", p.Rules.words())
 	settings("network", p.Network.words())
 	settings("disk", p.Disk.words())
@@ -60,6 +60,18 @@ func (p *Plan) String() string {
 	return b.String()
 }
 
+// timeText writes a time as a person would: 1m, not 1m0s.
+func timeText(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
 func hostName(i int) string { return fmt.Sprintf("h%d", i+1) }
 
 // setting adds key=value, unless it is what nobody need say.
@@ -71,20 +83,20 @@ func setting[T comparable](words []string, key string, value, usual T, text stri
 }
 
 func (r RulesPlan) words() (w []string) {
-	w = setting(w, "timeout", r.Timeout, defaultTimeout, r.Timeout.String())
-	w = setting(w, "grace", r.Grace, 0, r.Grace.String())
+	w = setting(w, "timeout", r.Timeout, defaultTimeout, timeText(r.Timeout))
+	w = setting(w, "grace", r.Grace, 0, timeText(r.Grace))
 	w = setting(w, "expiry", r.First, false, "first")
-	return setting(w, "passivate", r.Passivate, 0, r.Passivate.String())
+	return setting(w, "passivate", r.Passivate, 0, timeText(r.Passivate))
 }
 
 func (n NetworkPlan) words() (w []string) {
-	w = setting(w, "delay", [2]time.Duration{n.DelayMin, n.DelayMax}, [2]time.Duration{}, n.DelayMin.String()+".."+n.DelayMax.String())
+	w = setting(w, "delay", [2]time.Duration{n.DelayMin, n.DelayMax}, [2]time.Duration{}, timeText(n.DelayMin)+".."+timeText(n.DelayMax))
 	w = setting(w, "drop", n.Drop, 0, fmt.Sprint(n.Drop))
 	return setting(w, "duplicate", n.Duplicate, 0, fmt.Sprint(n.Duplicate))
 }
 
 func (d DiskPlan) words() (w []string) {
-	w = setting(w, "delay", d.DelayMax, 0, d.DelayMax.String())
+	w = setting(w, "delay", d.DelayMax, 0, timeText(d.DelayMax))
 	w = setting(w, "refuse", d.Refuse, 0, fmt.Sprint(d.Refuse))
 	return setting(w, "doubt", d.InDoubt, 0, fmt.Sprint(d.InDoubt))
 }
@@ -116,11 +128,11 @@ func (a Act) String(kind PartyKind) string {
 	switch {
 	case v.span == "":
 	case v.span == "-":
-		words = append(words, a.For.String())
+		words = append(words, timeText(a.For))
 	case v.ever && a.For < 0:
 		words = append(words, v.span, neverWord)
 	default:
-		words = append(words, v.span, a.For.String())
+		words = append(words, v.span, timeText(a.For))
 	}
 	if a.With != "" && len(v.words) > 0 {
 		words = append(words, "with", a.With)
@@ -129,7 +141,7 @@ func (a Act) String(kind PartyKind) string {
 }
 
 func (f FaultPlan) words() []string {
-	w := []string{"at", f.At.String(), f.What}
+	w := []string{"at", timeText(f.At), f.What}
 	switch f.What {
 	case faultPartition:
 		w = append(w, hostName(f.Host), hostName(f.To))
@@ -140,11 +152,11 @@ func (f FaultPlan) words() []string {
 		if f.For >= 0 {
 			sign = "+"
 		}
-		return append(w, hostName(f.Host), sign+f.For.String())
+		return append(w, hostName(f.Host), sign+timeText(f.For))
 	case faultKill:
 		w = append(w, f.Party)
 	default:
 		w = append(w, hostName(f.Host))
 	}
-	return append(w, "for", f.For.String())
+	return append(w, "for", timeText(f.For))
 }

@@ -8,11 +8,14 @@ import (
 	"time"
 )
 
-// What a script may hold. A world is small: what it cannot show with this, it
+// What a plan may hold. A world is small: what it cannot show with this, it
 // will not show with more.
 const (
-	scriptHostsMax = 9
-	scriptTimeMax  = 24 * time.Hour
+	HostsMax = 9
+	ForMax   = 24 * time.Hour
+)
+
+const (
 	scriptNameMax  = 40 // bytes of a name
 	scriptLinesMax = 10_000
 )
@@ -175,8 +178,8 @@ func (s *scriptReader) time(what, word string) (time.Duration, error) {
 	switch {
 	case err != nil:
 		return 0, s.failf("%s where a time is wanted: %s 1.5s, or with ms, m, h", quoted(word), what)
-	case d < 0 || d > scriptTimeMax:
-		return 0, s.failf("%s %s is too long or too short: 0s to %v", what, word, scriptTimeMax)
+	case d < 0 || d > ForMax:
+		return 0, s.failf("%s %s is too long or too short: 0s to %s", what, word, timeText(ForMax))
 	}
 	return d, nil
 }
@@ -199,8 +202,8 @@ func notInName(r rune) bool {
 func (s *scriptReader) host() (int, error) {
 	word := s.next()
 	n, err := strconv.Atoi(strings.TrimPrefix(word, "h"))
-	if err != nil || word != hostName(n-1) || n < 1 || n > scriptHostsMax {
-		return 0, s.failf("%s where a host is wanted: h1 to h%d", quoted(word), scriptHostsMax)
+	if err != nil || word != hostName(n-1) || n < 1 || n > HostsMax {
+		return 0, s.failf("%s where a host is wanted: h1 to h%d", quoted(word), HostsMax)
 	}
 	s.later(func() error {
 		if n > s.p.Hosts {
@@ -368,8 +371,8 @@ func (s *scriptReader) choose() error {
 func (s *scriptReader) hosts() error {
 	word := s.next()
 	n, err := strconv.Atoi(word)
-	if err != nil || n < 1 || n > scriptHostsMax {
-		return s.failf("%s where a number of hosts is wanted: hosts 3; 1 to %d", quoted(word), scriptHostsMax)
+	if err != nil || n < 1 || n > HostsMax {
+		return s.failf("%s where a number of hosts is wanted: hosts 3; 1 to %d", quoted(word), HostsMax)
 	}
 	s.p.Hosts = n
 	return nil

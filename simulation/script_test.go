@@ -39,7 +39,7 @@ func TestScriptErrorsSayWhatIsAllowed(t *testing.T) {
 		{"hosts 0", `line 1: "0" stands where a number of hosts is wanted: hosts 3; 1 to 9`},
 		{"# nothing\n\nnoise", `line 3: "noise" begins no line; a line is one of seed, for, rules, network, disk, schedule, choose, hosts, session, agent, person, at, or a verb of the agent or person above`},
 		{"for ever", `line 1: "ever" stands where a time is wanted: for 1.5s, or with ms, m, h`},
-		{"for 48h", "line 1: for 48h is too long or too short: 0s to 24h0m0s"},
+		{"for 48h", "line 1: for 48h is too long or too short: 0s to 24h"},
 		{"rules speed=3", `line 1: "speed=3" is no setting of these: timeout=3s, grace=700ms, expiry=first or expiry=unanimous, passivate=1m`},
 		{"rules expiry=never", `line 1: "expiry=never" is no setting of these: timeout=3s, grace=700ms, expiry=first or expiry=unanimous, passivate=1m`},
 		{"rules timeout=1.5s", "line 1: timeout 1.5s: a question's timeout is in whole seconds"},
