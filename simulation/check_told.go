@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,50 +27,54 @@ var toldInvariants = []Invariant{
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
-// asked is the life that an ask was attached to: its own, or the one it joined.
-func (e *Evidence) asked(s *Said, cmd *messages.AskRequest) (*account, *life) {
+// attached is the life that an answer to an ask is about: the ask's own, or the
+// one that it joined.
+func (e *Evidence) attached(cmd *messages.AskRequest, m *messages.AskResponse) *life {
 	a := e.account(cmd.GetSession())
-	attempt, call := cmd.GetAttempt(), cmd.GetCallId()
-	heard := s.Waiting
-	if s.Answer != nil {
-		heard = append(slices.Clip(heard), *s.Answer)
+	attempt := cmp.Or(m.GetJoined(), cmd.GetAttempt())
+	if l := a.lifeOf(attempt, m.GetCallId()); l != nil || m.GetCallId() == cmd.GetCallId() {
+		return l
 	}
-	for _, h := range heard {
-		if m, ok := h.Msg.(*messages.AskResponse); ok && m.GetJoined() != "" {
-			attempt, call = m.GetJoined(), m.GetCallId()
+	for _, l := range a.lives { // it joined; a door that repeats it, or its result, does not say so again
+		r, ended := l.result()
+		if l.call != m.GetCallId() {
+			continue
+		}
+		if w := m.GetWaiting(); w != nil && w.GetDeadlineMs() == due(l.rec) || w == nil && ended && r.Text == m.GetResult() {
+			return l
 		}
 	}
-	if m, ok := lastOf(heard).(*messages.AskResponse); ok && m.GetCallId() != call { // it joined, and never heard that it waits
-		for _, l := range a.lives {
-			if r, ended := l.result(); ended && l.call == m.GetCallId() && r.Text == m.GetResult() {
-				return a, l
-			}
-		}
-	}
-	return a, a.lifeOf(attempt, call)
+	return nil
 }
 
-func lastOf(heard []Heard) messages.Message {
-	if len(heard) == 0 {
-		return nil
+// asked are the lives that an ask can have been attached to: its own, and, as
+// far as it heard, those that it joined.
+func (e *Evidence) asked(s *Said, cmd *messages.AskRequest) []*life {
+	var out []*life
+	if l := e.account(cmd.GetSession()).lifeOf(cmd.GetAttempt(), cmd.GetCallId()); l != nil {
+		out = append(out, l)
 	}
-	return heard[len(heard)-1].Msg
+	for _, h := range s.Waiting {
+		if l := e.attached(cmd, h.Msg.(*messages.AskResponse)); l != nil && !slices.Contains(out, l) {
+			out = append(out, l)
+		}
+	}
+	return out
 }
 
 func toldAsRecorded(e *Evidence) {
 	for s, cmd := range said[*messages.AskRequest](e) {
-		a, l := e.asked(s, cmd)
 		for _, w := range s.Waiting {
 			got := w.Msg.(*messages.AskResponse)
-			switch {
+			switch l := e.attached(cmd, got); {
 			case l == nil:
-				e.fail("%s was told that %s waits, the log has no such attempt. %s", s.Party, cmd.GetAttempt(), a.story(cmd.GetCallId()))
+				e.fail("%s was told that %s waits, the log has no such attempt. %s", s.Party, cmd.GetAttempt(), e.account(cmd.GetSession()).story(cmd.GetCallId()))
 			case due(l.rec) != got.GetWaiting().GetDeadlineMs():
 				e.fail("%s was told that %s waits until %d, the log says %d", s.Party, l.attempt, got.GetWaiting().GetDeadlineMs(), due(l.rec))
 			}
 		}
 		if s.Answer != nil {
-			e.answered(s, cmd, a, l)
+			e.answered(s, cmd)
 		}
 	}
 }
@@ -82,29 +87,33 @@ func due(r sessionlog.WaitRecord) int64 {
 }
 
 // answered judges what an ask was told at last.
-func (e *Evidence) answered(s *Said, cmd *messages.AskRequest, a *account, l *life) {
-	var r resultAt
-	has := false
-	if l != nil {
-		r, has = l.result()
-	}
+func (e *Evidence) answered(s *Said, cmd *messages.AskRequest) {
+	a := e.account(cmd.GetSession())
 	switch m := s.Answer.Msg.(type) {
 	case *messages.AskResponse:
+		var r resultAt
+		l, has := e.attached(cmd, m), false
+		if l != nil {
+			r, has = l.result()
+		}
 		_, batch := sessionlog.ReadBatch(m.GetResult())
 		switch {
 		case m.GetContinued() != nil:
 			if !has || !r.pending && r.Code != sessionlog.CodeOutcomeUnknown {
 				e.fail("%s was told that its question goes on as %s. %s", s.Party, m.GetJoined(), a.story(m.GetCallId()))
 			}
-		case !has || r.IsError || r.Text != m.GetResult() || m.GetCallId() != l.call:
+		case !has || r.IsError || r.Text != m.GetResult():
 			e.fail("%s asked %s and was told %s, which is not the result in the log. %s", s.Party, cmd.GetAttempt(), brief(m), a.story(m.GetCallId()))
-		case m.GetPending() != nil != r.pending || m.GetAnswered() != nil != batch:
+		case (m.GetPending() != nil) != r.pending || (m.GetAnswered() != nil) != batch:
 			e.fail("%s asked %s and was told %s of the result %.100q", s.Party, cmd.GetAttempt(), brief(m), r.Text)
 		}
 	case *messages.Refusal:
 		switch code := messages.Code(m.GetCode()); code {
 		case messages.AskAborted, messages.AskCancelled, messages.AskTimedOut, messages.NoProvider:
-			if !has || r.Code != string(code) && !(code == messages.AskAborted && r.Code == sessionlog.CodeOutcomeUnknown) {
+			if !slices.ContainsFunc(e.asked(s, cmd), func(l *life) bool {
+				r, has := l.result()
+				return has && (r.Code == string(code) || code == messages.AskAborted && r.Code == sessionlog.CodeOutcomeUnknown)
+			}) {
 				e.fail("%s asked %s and was told %s. %s", s.Party, cmd.GetAttempt(), code, a.story(cmd.GetCallId()))
 			}
 		default:
@@ -121,7 +130,7 @@ func toldTheSame(e *Evidence) {
 		if m.GetContinued() != nil {
 			continue
 		}
-		_, l := e.asked(s, cmd)
+		l := e.attached(cmd, m)
 		if l == nil {
 			continue
 		}
@@ -386,7 +395,8 @@ func (e *Evidence) right(s *Said, code messages.Code, st stands) (right, known b
 		return st.any(replied), true
 	case messages.DuplicateWait:
 		ask := s.Cmd.(*messages.AskRequest)
-		return st.any(open) && st.life(func(l *life) bool { return l.attempt != ask.GetAttempt() }), true
+		legacy := ask.GetMode() == messages.Mode_MODE_LEGACY && st.any(continued)
+		return legacy || st.any(open) && st.life(func(l *life) bool { return l.attempt != ask.GetAttempt() }), true
 	case messages.BadAnswer:
 		sub := s.Cmd.(*messages.SubmitRequest)
 		return st.any(open, continued, replied) && st.life(func(l *life) bool { return !covers(l.ids, sub.GetAnswers()) }), true
@@ -435,8 +445,10 @@ func losersAreTold(e *Evidence) {
 		a := e.account(s.Cmd.GetSession())
 		call := c.GetCallId()
 		if ask, ok := s.Cmd.(*messages.AskRequest); ok {
-			if _, l := e.asked(s, ask); l != nil {
-				call = l.call // it may have joined another
+			for _, l := range e.asked(s, ask) {
+				if r, ended := l.result(); ended && r.Code == no.GetCode() {
+					call = l.call // it may have joined another
+				}
 			}
 		}
 		switch {
@@ -470,7 +482,7 @@ func durableBeforeTold(e *Evidence) {
 		a := e.account(s.Cmd.GetSession())
 		for _, w := range s.Waiting {
 			if cmd, ok := s.Cmd.(*messages.AskRequest); ok {
-				if _, l := e.asked(s, cmd); l != nil {
+				if l := e.attached(cmd, w.Msg.(*messages.AskResponse)); l != nil {
 					e.durable(s, &w, a, l.wait, true)
 				}
 			}
@@ -506,7 +518,7 @@ func (e *Evidence) durable(s *Said, h *Heard, a *account, seq int64, must bool) 
 func (e *Evidence) facts(s *Said, a *account) []fact {
 	switch m := s.Answer.Msg.(type) {
 	case *messages.AskResponse:
-		if _, l := e.asked(s, s.Cmd.(*messages.AskRequest)); l != nil {
+		if l := e.attached(s.Cmd.(*messages.AskRequest), m); l != nil {
 			if r, ok := l.result(); ok {
 				return []fact{{r.seq, false}}
 			}

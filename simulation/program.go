@@ -139,20 +139,21 @@ func (p *party) nextStep(l *Loop) {
 
 // asking is the command of an ask. What a call asks is in its name.
 func (p *party) asking(act Act) *messages.AskRequest {
-	attempt := p.attempts[act.Call]
-	if attempt == "" || act.Verb == doAgain {
+	id := act.Call // the tool call's; asked again it is another call
+	if act.Verb == doAgain {
+		id += "'" + fmt.Sprint(len(p.attempts))
+	}
+	attempt := p.attempts[id]
+	if attempt == "" {
 		attempt = fmt.Sprintf("%s/%s/%d", p.root, act.Call, len(p.attempts))
-		p.attempts[act.Call] = attempt
+		p.attempts[id] = attempt
 	}
 	timeout := int64(-1)
 	if act.For >= 0 {
 		timeout = int64(act.For.Seconds())
 	}
 	call := act.Call
-	ask := &messages.AskRequest{Session: p.session, Root: p.root, Attempt: attempt, CallId: call, AnswererPresent: true}
-	if act.Verb == doAgain {
-		ask.CallId = call + "'" + fmt.Sprint(len(p.attempts))
-	}
+	ask := &messages.AskRequest{Session: p.session, Root: p.root, Attempt: attempt, CallId: id, AnswererPresent: true}
 	ask.Arguments = fmt.Sprintf(`{"questions":[{"id":"q","question":"May I do %s?","options":[{"label":"Yes"},{"label":"No"}]}],"timeout":%d}`, call, timeout)
 	if strings.Contains(act.With, "two") {
 		ask.Arguments = fmt.Sprintf(`{"questions":[{"id":"q","question":"May I do %s?"},{"id":"r","question":"When?"}],"timeout":%d}`, call, timeout)
