@@ -185,6 +185,10 @@ func (c *cli) progressBar(seeds int) *progressBar {
 
 // show draws the bar, if the last one is old. One goroutine at a time calls it.
 func (b *progressBar) show(r simulation.SwarmReport) {
+	b.draw(func() string { return barWords(r, b.seeds, b.drawn.Sub(b.began)) })
+}
+
+func (b *progressBar) draw(words func() string) {
 	if b == nil || b.c.now().Sub(b.drawn) < barEvery {
 		return
 	}
@@ -193,7 +197,7 @@ func (b *progressBar) show(r simulation.SwarmReport) {
 	if err != nil || width < widthMin {
 		width = widthDefault
 	}
-	_, _ = fmt.Fprint(b.out, "\r"+fitting(barWords(r, b.seeds, b.drawn.Sub(b.began)), width-1)+"\x1b[K")
+	_, _ = fmt.Fprint(b.out, "\r"+fitting(words(), width-1)+"\x1b[K")
 }
 
 func (b *progressBar) clear() {
