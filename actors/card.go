@@ -34,8 +34,8 @@ type Card struct {
 	timedWait bool     // the attached request had a deadline
 	deadline  instant
 	remaining instant // the frozen remainder, a duration
-	host      instant // when the wait ends at its host, after its claim was lost
-	unheld    bool
+	unheld    string  // the request whose claim was lost; empty: none
+	host      instant // when its wait ends at the host, if ever
 	focused   bool
 	engaged   bool
 	held      bool
@@ -256,18 +256,19 @@ func (c *Card) Step(now Now, in CardInput) []CardEffect {
 
 // cardFacts is all that View is made of, but for the time.
 type cardFacts struct {
-	state                       CardState
-	attached                    string
-	late, timedWait             bool
-	deadline, remaining         instant
-	focused, engaged, held      bool
-	closed, unheld, lateSending bool
+	state                  CardState
+	attached               string
+	late, timedWait        bool
+	deadline, remaining    instant
+	focused, engaged, held bool
+	closed, lateSending    bool
+	unheld                 string
 }
 
 func (c *Card) facts() cardFacts {
 	return cardFacts{
 		c.state, c.attached, c.late, c.timedWait, c.deadline, c.remaining,
-		c.focused, c.engaged, c.held, c.closed, c.unheld, c.sending != "",
+		c.focused, c.engaged, c.held, c.closed, c.sending != "", c.unheld,
 	}
 }
 
@@ -324,7 +325,7 @@ func (c *Card) request(now Now, in Requested) []CardEffect {
 		return []CardEffect{SettleRequest{ID: in.ID, Outcome: RequestAborted}}
 	}
 	c.requests = append(c.requests, in.ID)
-	c.attached, c.timedWait, c.unheld, c.host = in.ID, !in.Never, false, instant{}
+	c.attached, c.timedWait, c.unheld, c.host = in.ID, !in.Never, "", instant{}
 	if !c.untouched() {
 		return nil
 	}
@@ -336,14 +337,20 @@ func (c *Card) request(now Now, in Requested) []CardEffect {
 }
 
 // requestEnded is the end of a request from its own side. One that is not the
-// attached one detaches nothing.
+// attached one detaches nothing. One whose claim was lost before is then over
+// at its host too.
 func (c *Card) requestEnded(now Now, in RequestEnded) []CardEffect {
+	if in.ID != "" && in.ID == c.unheld && !in.Lost {
+		c.unheld, c.host = "", instant{}
+	}
 	if !slices.Contains(c.requests, in.ID) {
 		return nil
 	}
-	if in.Lost && in.ID == c.attached && c.timedWait {
-		c.unheld = true
-		c.host = instant{now.Wall + c.remaining.ms, true}
+	if in.Lost && in.ID == c.attached {
+		c.unheld, c.host = in.ID, instant{}
+		if c.timedWait {
+			c.host = instant{now.Wall + c.remaining.ms, true}
+		}
 		if c.deadline.set {
 			c.host = c.deadline
 		}
@@ -493,21 +500,30 @@ func (c *Card) Wait() CardWait {
 
 // View is what the card shows, its countdown as of the last change or tick.
 func (c *Card) View() CardView {
-	v := CardView{State: c.state, Wait: c.Wait(), Channel: c.Channel(), Counts: c.timedWait, Closed: c.closed, Sending: c.sending != ""}
-	switch {
-	case !c.timedWait:
-	case c.deadline.set:
-		v.RemainingMS, v.Running = max(0, c.deadline.ms-c.shownAt), true
-	default:
-		v.RemainingMS = c.remaining.ms
-	}
-	return v
+	return CardView{State: c.state, Wait: c.Wait(), Channel: c.Channel(), Counts: c.timedWait, Running: c.deadline.set,
+		RemainingMS: c.RemainingMS(Now{Wall: c.shownAt}), Closed: c.closed, Sending: c.sending != ""}
 }
 
-// HostRemainingMS is what is left at the host of a wait whose claim was lost:
-// nothing that this client does holds it. False while that is not so.
+// RemainingMS is what is left of the countdown at this instant, for a client
+// that draws when it likes; View has it as of the last tick.
+func (c *Card) RemainingMS(now Now) int64 {
+	switch {
+	case !c.timedWait:
+		return 0
+	case c.deadline.set:
+		return max(0, c.deadline.ms-now.Wall)
+	}
+	return c.remaining.ms
+}
+
+// Unheld reports that the claim was lost with its stream, so that nothing this
+// client does holds the wait.
+func (c *Card) Unheld() bool { return c.unheld != "" }
+
+// HostRemainingMS is what is left at the host of a wait that is not held. False:
+// it is held, or has no end.
 func (c *Card) HostRemainingMS(now Now) (int64, bool) {
-	return max(0, c.host.ms-now.Wall), c.unheld
+	return max(0, c.host.ms-now.Wall), c.host.set
 }
 
 // Ticking reports whether the timer runs.

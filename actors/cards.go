@@ -58,6 +58,7 @@ type heldCard struct {
 	hold    int    // which one
 	claim   string // its name; empty until its frame has come
 	request string // the card's request for it
+	lost    string // the request of the claim that was lost before
 	passed  bool   // no frame came: nobody waits there
 
 	sending  string // the submission under way
@@ -396,7 +397,16 @@ func (s *cardsStep) letGo(e *heldCard) {
 // unclaim forgets the claim, and ends the card's request for it.
 func (s *cardsStep) unclaim(e *heldCard, lost bool) {
 	request := e.request
+	if request == "" && !lost {
+		request = e.lost
+	}
 	e.opened, e.claim, e.request = false, "", ""
+	switch {
+	case !lost:
+		e.lost = ""
+	case request != "":
+		e.lost = request
+	}
 	if request != "" {
 		s.step(e, RequestEnded{ID: request, Lost: lost})
 	}

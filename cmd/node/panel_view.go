@@ -335,17 +335,17 @@ func statusWords(c *card, p *panel, now int64) (words string, alarm bool) {
 	switch {
 	case p.busy:
 		return "sending …", false
-	case c.unheld && running:
+	case c.Unheld() && running:
 		return "The node is away. The agent waits for " + seconds + " more; what you wrote stays here.", true
-	case c.unheld:
+	case c.Unheld():
 		return "The node is away; trying again. What you wrote stays here.", true
-	case c.state == "continued":
+	case !c.open():
 		return "The call has returned: your answer reaches the agent as a late reply.", false
 	case running && left <= countdownNear:
 		return "The agent stops waiting in " + seconds + "; any key stops that.", true
 	case shown && !running:
 		return "The agent waits for you; its deadline stands still.", false
-	case c.attached:
+	case c.attached():
 		return "The agent waits for you.", false
 	}
 	return "", false
