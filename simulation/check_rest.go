@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/parleyrun/parley/messages"
 	"github.com/parleyrun/parley/sessionlog"
 )
 
@@ -59,10 +58,8 @@ func (e *Evidence) holders(a *account, l *life) string {
 	return strings.Join(who, ", ")
 }
 
-// number reads a whole number of a JSON record.
-func number(text, key string) (int64, bool) {
+// wholeNumber reads a whole number of a JSON record.
+func wholeNumber(text, key string) (int64, bool) {
 	n, err := strconv.ParseInt(string(sessionlog.Member(text, key)), 10, 64)
 	return n, err == nil
 }
-
-func oneRegister(e *Evidence) { _ = messages.Settled }

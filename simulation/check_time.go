@@ -222,8 +222,8 @@ func (e *Evidence) slack(a *account, from, to int64) int64 {
 		}
 	}
 	ms := deadlineSlack + 3*n.DelayMax.Milliseconds() + writes*e.Plan.Disk.DelayMax.Milliseconds() + e.Plan.Rules.Grace.Milliseconds()
-	if n.Drop > 0 {
-		ms += leaseMS
+	if n.Drop > 0 || e.Plan.Hosts > 1 { // a claim's end may be lost, or overtaken by the claim's last renewal
+		ms += leaseMS + e.Plan.Rules.Grace.Milliseconds()
 	}
 	return ms
 }
@@ -268,7 +268,7 @@ func (e *Evidence) waitOf(cmd *messages.AskRequest) int64 {
 		return 0
 	}
 	ms := e.Plan.Rules.Timeout.Milliseconds()
-	if n, ok := number(cmd.GetArguments(), "timeout"); ok {
+	if n, ok := wholeNumber(cmd.GetArguments(), "timeout"); ok {
 		ms = max(n*1000, 0)
 	}
 	if limit := cmd.GetWaitMaxMs(); limit > 0 && (ms == 0 || limit < ms) {

@@ -47,10 +47,17 @@ func (e *Evidence) attached(cmd *messages.AskRequest, m *messages.AskResponse) *
 	return nil
 }
 
-// asked are the lives that an ask can have been attached to: its own, and, as
-// far as it heard, those that it joined.
+// asked are the lives that an ask can have been attached to: its own, and those
+// that it joined, or may have joined without hearing of it.
 func (e *Evidence) asked(s *Said, cmd *messages.AskRequest) []*life {
 	var out []*life
+	if questions, _, ok := sessionlog.ParseArguments(cmd.GetArguments()); ok && cmd.GetJoin() && len(s.Waiting) == 0 {
+		for _, l := range e.account(cmd.GetSession()).lives {
+			if l.asks == string(questions) && l.rec.Receipt {
+				out = append(out, l)
+			}
+		}
+	}
 	if l := e.account(cmd.GetSession()).lifeOf(cmd.GetAttempt(), cmd.GetCallId()); l != nil {
 		out = append(out, l)
 	}
@@ -267,7 +274,7 @@ func keyOf(cmd messages.Command) string {
 // said another time, or the world or a door has repeated it: each is judged
 // afresh (promise 2).
 func (e *Evidence) saidElse(s *Said, key string) bool {
-	if s.Tries > 1 || len(e.repeats()) > 0 {
+	if e.twice(s) {
 		return true
 	}
 	return slices.ContainsFunc(e.History.Said, func(o *Said) bool {
@@ -275,13 +282,18 @@ func (e *Evidence) saidElse(s *Said, key string) bool {
 	})
 }
 
+// twice: a command may have been taken more than once.
+func (e *Evidence) twice(s *Said) bool { return s.Tries > 1 || e.repeats() != "" }
+
 // repeats says why a command that was sent once may arrive twice.
 func (e *Evidence) repeats() string {
 	switch {
-	case e.Plan.Hosts < 2:
-		return ""
 	case e.Plan.Network.Duplicate > 0:
 		return "the network repeats"
+	case e.Plan.Disk.InDoubt > 0:
+		return "a door asks again when its session was lost"
+	case e.Plan.Hosts < 2:
+		return ""
 	case e.Plan.Network.Drop > 0 || e.Plan.Network.DelayMax > repeatMS/2 || len(e.History.Faults) > 0:
 		return "a door asks again"
 	}

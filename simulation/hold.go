@@ -45,6 +45,10 @@ func (p *party) open(call string) *hold {
 	return c
 }
 
+// streamDeadMS is when a host finds that a stream's client is gone, should it not
+// have heard of its end.
+const streamDeadMS = 10_000
+
 func never() bool { return false }
 
 // sink is the server's end of the stream.
@@ -98,12 +102,14 @@ func (c *hold) release(lost bool) {
 		return
 	}
 	process := h.booted
-	c.party.w.travel(c.party.name, h.name, how+" "+c.call, never, func() {
-		if h.up() && h.booted == process {
+	letGo := func(lost bool) {
+		if h.up() && h.booted == process && h.holds[c] {
 			delete(h.holds, c)
 			claim.Release(lost)
 		}
-	})
+	}
+	c.party.w.travel(c.party.name, h.name, how+" "+c.call, never, func() { letGo(lost) })
+	c.party.w.after(streamDeadMS, func() { c.party.w.soon(func() { letGo(true) }) })
 }
 
 // broken: its host is gone. The client sees that soon.
