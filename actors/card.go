@@ -112,6 +112,8 @@ type CardView struct {
 	Closed      bool
 	// Sending says that a late answer is on its way.
 	Sending bool
+	// Unheld says that the claim was lost, so that nothing here holds the wait.
+	Unheld bool
 }
 
 // CardInput is one thing that happens to a card: what the person does, or what
@@ -501,7 +503,7 @@ func (c *Card) Wait() CardWait {
 // View is what the card shows, its countdown as of the last change or tick.
 func (c *Card) View() CardView {
 	return CardView{State: c.state, Wait: c.Wait(), Channel: c.Channel(), Counts: c.timedWait, Running: c.deadline.set,
-		RemainingMS: c.RemainingMS(Now{Wall: c.shownAt}), Closed: c.closed, Sending: c.sending != ""}
+		RemainingMS: c.RemainingMS(Now{Wall: c.shownAt}), Closed: c.closed, Sending: c.sending != "", Unheld: c.Unheld()}
 }
 
 // RemainingMS is what is left of the countdown at this instant, for a client

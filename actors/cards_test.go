@@ -252,7 +252,10 @@ func TestClaimsThatEnd(t *testing.T) {
 	c.frame(k1, 4000)
 	require.True(t, c.sight(k1).Held)
 	c.over(k1, true)
+	c.over(k1, true)
+	require.True(t, c.sight(k1).View.Unheld)
 	c.over(k1, false)
+	require.False(t, c.sight(k1).View.Unheld, "it is over at its host too")
 	c.do(actors.OnCard{Key: k1, Do: actors.Focused{}})
 	require.Empty(t, c.holds)
 }
