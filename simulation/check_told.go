@@ -51,7 +51,7 @@ func (e *Evidence) attached(cmd *messages.AskRequest, m *messages.AskResponse) *
 // that it joined, or may have joined without hearing of it.
 func (e *Evidence) asked(s *Said, cmd *messages.AskRequest) []*life {
 	var out []*life
-	if questions, _, ok := sessionlog.ParseArguments(cmd.GetArguments()); ok && cmd.GetJoin() && len(s.Waiting) == 0 {
+	if questions, _, ok := sessionlog.ParseArguments(cmd.GetArguments()); ok && cmd.GetJoin() {
 		for _, l := range e.account(cmd.GetSession()).lives {
 			if l.asks == string(questions) && l.rec.Receipt {
 				out = append(out, l)
