@@ -52,6 +52,7 @@ var libraries = []struct{ path, code, tests string }{
 	{"connectrpc.com/grpchealth", "gateway", ""},
 	{"connectrpc.com/grpcreflect", "gateway", ""},
 	{"github.com/BurntSushi/toml", "cmd/node", ""},
+	{"github.com/anishathalye/porcupine", "simulation", ""},
 	{"github.com/asynkron/protoactor-go", "supervisor", ""},
 	{"github.com/bufbuild/protocompile", "", "messages"},
 	{"github.com/creack/pty", "", "cmd/node"},
