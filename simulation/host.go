@@ -129,14 +129,15 @@ func (h *host) Submit(op *disk.Op) {
 
 func (h *host) decide(op *disk.Op) {
 	d := h.w.plan.Disk
-	switch {
+	h.w.ops++
+	switch n := h.w.ops; {
 	case h.w.healed:
 		op.Commit()
-	case h.w.happens(d.Refuse):
+	case h.w.befalls(n, d.RefuseOps, h.w.fates.refuse, d.Refuse, refused):
 		h.w.say("disk", KindDisk, op.String()+" refused")
 		op.Refuse(errDisk)
 		return
-	case h.w.happens(d.InDoubt):
+	case h.w.befalls(n, d.DoubtOps, h.w.fates.doubt, d.InDoubt, doubted):
 		h.w.say("disk", KindDisk, op.String()+" done, and an error told")
 		op.InDoubt(errDisk)
 		h.w.observe(op)
@@ -147,6 +148,9 @@ func (h *host) decide(op *disk.Op) {
 	h.w.observe(op)
 	h.w.say("disk", KindDisk, op.String()+" "+fate(op))
 }
+
+func refused(p *Plan) *[]int { return &p.Disk.RefuseOps }
+func doubted(p *Plan) *[]int { return &p.Disk.DoubtOps }
 
 // fate says what became of an operation that nothing was done to.
 func fate(op *disk.Op) string {

@@ -31,12 +31,12 @@ func (w *World) travel(from, to, text string, cut func() bool, arrive func()) {
 	ref := w.refs
 	w.trace.add(Line{At: w.now, Lane: from, Kind: KindSend, To: to, Ref: ref, Text: text})
 	n := w.plan.Network
-	if !w.healed && (cut() || w.happens(n.Drop)) {
+	if !w.healed && (cut() || w.befalls(ref, n.Lose, w.fates.drop, n.Drop, lost)) {
 		w.trace.add(Line{At: w.now, Lane: from, Kind: KindDrop, To: to, Ref: ref})
 		return
 	}
 	copies := 1
-	if !w.healed && w.happens(n.Duplicate) {
+	if !w.healed && w.befalls(ref, n.Repeat, w.fates.repeat, n.Duplicate, repeated) {
 		copies = 2
 	}
 	for range copies {
@@ -48,6 +48,9 @@ func (w *World) travel(from, to, text string, cut func() bool, arrive func()) {
 		})
 	}
 }
+
+func lost(p *Plan) *[]int     { return &p.Network.Lose }
+func repeated(p *Plan) *[]int { return &p.Network.Repeat }
 
 // rpc is one command of a party, sent again under its own key until it is
 // answered: to the same host while that lives, else to the next.
@@ -154,7 +157,7 @@ func (r *rpc) take(try, sent int, m messages.Message) {
 		}
 	}
 	if a, ok := m.(*messages.AskResponse); ok && a.GetWaiting() != nil {
-		r.said.Waiting = append(r.said.Waiting, Heard{r.party.w.now, r.party.w.steps, sent, m})
+		r.said.Waiting = append(r.said.Waiting, r.party.w.hears(sent, m))
 		r.waiting = true
 		r.watch(aliveWithin)
 		return
@@ -168,7 +171,7 @@ func (r *rpc) settle(sent int, m messages.Message) {
 	if r.host != nil {
 		delete(r.host.served, r)
 	}
-	r.said.Answer = &Heard{r.party.w.now, r.party.w.steps, sent, m}
+	r.said.Answer = new(r.party.w.hears(sent, m))
 	r.party.w.say(r.party.name, KindTold, brief(r.cmd)+": "+brief(m))
 	if r.onAnswer != nil {
 		r.onAnswer()

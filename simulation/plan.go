@@ -35,12 +35,17 @@ type RulesPlan struct {
 type NetworkPlan struct {
 	DelayMin, DelayMax time.Duration
 	Drop, Duplicate    int
+	// Lose and Repeat name single messages, by their number in the trace: what
+	// a shrunk script keeps of the rates.
+	Lose, Repeat []int
 }
 
 // DiskPlan is what appends and opens meet. Rates are in thousandths.
 type DiskPlan struct {
 	DelayMax        time.Duration
 	Refuse, InDoubt int
+	// RefuseOps and DoubtOps name single operations, from 1.
+	RefuseOps, DoubtOps []int
 }
 
 // SchedulePlan is how the next thing to happen is chosen. Rates are in

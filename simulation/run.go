@@ -18,9 +18,9 @@ type Report struct {
 	Steps int
 	// Messages is how many messages actors have taken.
 	Messages int
-	// Choices are those that were not for the longest waiting, when they were
-	// kept: with them in Schedule.Choose and Random 0 the plan runs the same.
-	Choices map[int]int
+	// Fixed is the plan with what its dice decided of order, messages and the
+	// disk in their place, when that was kept: it runs the same.
+	Fixed *Plan
 	// Lines is the trace, when it was kept; Sum is the hash of it, always.
 	Lines []Line
 	Sum   string
@@ -43,8 +43,8 @@ func (f Failure) String() string { return f.Invariant + ": " + f.Text }
 type Options struct {
 	// Keep keeps the trace's lines, for pictures and for reading.
 	Keep bool
-	// Choices keeps which thing was chosen, where it was not the first.
-	Choices bool
+	// Fix keeps what the dice decide, for Report.Fixed.
+	Fix bool
 	// Programs run in place of the scripts of the parties they are named for.
 	Programs map[string]Program
 	// Check judges a run by what a program has done, beside the invariants.
@@ -55,8 +55,8 @@ type Options struct {
 func Run(p *Plan, opts Options) *Report {
 	w := newWorld(p, opts.Keep)
 	w.programs = opts.Programs
-	if opts.Choices {
-		w.picks = map[int]int{}
+	if opts.Fix {
+		w.fixed = p.undrawn()
 	}
 	w.start()
 	for w.steps < stepsMax && w.now < p.For.Milliseconds() && w.Step() {
@@ -72,7 +72,7 @@ func Run(p *Plan, opts Options) *Report {
 		failures = append(failures, opts.Check(w.History)...)
 	}
 	w.close()
-	return &Report{Plan: p, Steps: w.steps, Messages: w.delivered, Choices: w.picks, Lines: w.trace.all, Sum: w.trace.Sum(),
+	return &Report{Plan: p, Steps: w.steps, Messages: w.delivered, Fixed: w.fixed, Lines: w.trace.all, Sum: w.trace.Sum(),
 		Took: time.Duration(w.now) * time.Millisecond, Failures: failures}
 }
 

@@ -44,6 +44,15 @@ func (p *Plan) String() string {
 		}
 		line(words...)
 	}
+	for _, f := range namedFates {
+		for chunk := range slices.Chunk(*f.of(p), choicesPerLine) {
+			words := []string{f.word}
+			for _, n := range chunk {
+				words = append(words, fmt.Sprint(n))
+			}
+			line(words...)
+		}
+	}
 	line("hosts", fmt.Sprint(p.Hosts))
 	for _, s := range p.Sessions {
 		line("session", s.Name, "on", hostName(s.Host))
@@ -70,6 +79,22 @@ func timeText(d time.Duration) string {
 		text = strings.TrimSuffix(text, "0m")
 	}
 	return text
+}
+
+// namedFate is one kind of them: its word, what it names, and the rate that
+// leaves it to the dice.
+type namedFate struct {
+	word string
+	of   func(*Plan) *[]int
+	rate func(*Plan) *int
+}
+
+// namedFates are the lines that name single messages and operations.
+var namedFates = []namedFate{
+	{"lose", lost, func(p *Plan) *int { return &p.Network.Drop }},
+	{"repeat", repeated, func(p *Plan) *int { return &p.Network.Duplicate }},
+	{"refuse", refused, func(p *Plan) *int { return &p.Disk.Refuse }},
+	{"doubt", doubted, func(p *Plan) *int { return &p.Disk.InDoubt }},
 }
 
 func hostName(i int) string { return fmt.Sprintf("h%d", i+1) }

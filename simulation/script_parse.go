@@ -90,7 +90,7 @@ func (s *scriptReader) check() error {
 	return nil
 }
 
-var lineKinds = "seed, for, rules, network, disk, schedule, choose, hosts, session, agent, person, at, or a verb of the agent or person above"
+var lineKinds = "seed, for, rules, network, disk, schedule, choose, lose, repeat, refuse, doubt, hosts, session, agent, person, at, or a verb of the agent or person above"
 
 func (s *scriptReader) read() error {
 	first := s.words[0]
@@ -128,6 +128,8 @@ func (s *scriptReader) readLine(first string) (err error) {
 		err = s.party(PartyKind(first))
 	case "at":
 		err = s.fault()
+	case "lose", "repeat", "refuse", "doubt":
+		err = s.named(first)
 	default:
 		err = s.act(first)
 	}
@@ -362,6 +364,24 @@ func (s *scriptReader) choose() error {
 			return s.failf("choice %d is made twice", n)
 		}
 		s.p.Schedule.Choose[n] = k
+	}
+	return nil
+}
+
+// named reads the numbers of messages or operations that meet a fate.
+func (s *scriptReader) named(word string) error {
+	at := slices.IndexFunc(namedFates, func(f namedFate) bool { return f.word == word })
+	of := namedFates[at].of(s.p)
+	if len(s.words) == 0 {
+		return s.failf("a number is missing: %s 12 17", word)
+	}
+	for len(s.words) > 0 {
+		text := s.next()
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return s.failf("%q stands where a number from 1 is wanted: %s 12 17", text, word)
+		}
+		*of = append(*of, n)
 	}
 	return nil
 }

@@ -61,6 +61,7 @@ func Shrink(ctx context.Context, p *Plan, o ShrinkOptions) *ShrinkReport {
 	for before := ""; before != s.best().String() && s.more(); {
 		before = s.best().String()
 		s.choices()
+		s.named()
 		s.leaveOut()
 		s.simplify()
 	}
@@ -125,7 +126,7 @@ func (s *shrinking) less(change func(p *Plan) bool) bool {
 // drawsAnything: another seed would run otherwise.
 func (p *Plan) drawsAnything() bool {
 	n, d := p.Network, p.Disk
-	return p.Schedule.Random > 0 && len(p.Schedule.Choose) == 0 || p.Schedule.Early > 0 || n.Drop > 0 || n.Duplicate > 0 || n.DelayMax > n.DelayMin ||
+	return p.Schedule.Random > 0 || p.Schedule.Early > 0 || n.Drop > 0 || n.Duplicate > 0 || n.DelayMax > n.DelayMin ||
 		d.DelayMax > 0 || d.Refuse > 0 || d.InDoubt > 0
 }
 
@@ -288,15 +289,38 @@ func (s *shrinking) round(at func(*Plan) *time.Duration, least time.Duration) {
 	}
 }
 
-// freeze replaces the dice of the schedule by the choices that they made.
+// undrawn is a copy of the plan without the dice that can be replaced by what
+// they decide.
+func (p *Plan) undrawn() *Plan {
+	c := p.clone()
+	c.Schedule.Random = 0
+	if c.Schedule.Choose == nil {
+		c.Schedule.Choose = map[int]int{}
+	}
+	for _, f := range namedFates {
+		*f.rate(c) = 0
+	}
+	return c
+}
+
+// freeze replaces dice by what they decided.
 func (s *shrinking) freeze() {
-	if s.best().Schedule.Random == 0 || !s.more() {
+	if !s.more() {
 		return
 	}
-	r := Try(s.best(), Options{Programs: s.o.Run.Programs, Check: s.o.Run.Check, Choices: true})
-	p := s.best().clone()
-	p.Schedule.Random, p.Schedule.Choose = 0, r.Choices
-	s.breaks(p)
+	r := Try(s.best(), Options{Programs: s.o.Run.Programs, Check: s.o.Run.Check, Fix: true})
+	if r.Fixed != nil {
+		s.breaks(r.Fixed)
+	}
+}
+
+// named leaves out messages and operations that were named for a fate.
+func (s *shrinking) named() {
+	for _, f := range namedFates {
+		ranges(len(*f.of(s.best())), func(lo, hi int) bool {
+			return s.less(func(p *Plan) bool { *f.of(p) = slices.Delete(*f.of(p), lo, hi); return true })
+		})
+	}
 }
 
 // choices leaves out choices of the schedule, and makes those that stay small.
@@ -329,6 +353,9 @@ func (s *shrinking) choices() {
 func (p *Plan) clone() *Plan {
 	c := *p
 	c.Schedule.Choose = maps.Clone(p.Schedule.Choose)
+	for _, f := range namedFates {
+		*f.of(&c) = slices.Clone(*f.of(p))
+	}
 	c.Sessions = slices.Clone(p.Sessions)
 	c.Faults = slices.Clone(p.Faults)
 	c.Parties = slices.Clone(p.Parties)

@@ -54,13 +54,14 @@ func nothingIsLateIn(p *simulation.Plan) []simulation.Failure {
 	return simulation.Run(p, simulation.Options{Check: nothingIsLate}).Failures
 }
 
-// The choices that a run made, in place of its dice, are the same run.
-func TestChoicesStandForTheDice(t *testing.T) {
+// What the dice decided, in place of the dice, is the same run.
+func TestWhatTheDiceDecidedStandsForThem(t *testing.T) {
 	for seed := range uint64(20) {
 		p := simulation.Draw(seed, simulation.Profiles[2])
-		one := simulation.Run(p, simulation.Options{Choices: true})
-		p.Schedule.Random, p.Schedule.Choose = 0, one.Choices
-		require.Equal(t, one.Sum, simulation.Run(p, simulation.Options{}).Sum, "seed %d", seed)
+		one := simulation.Run(p, simulation.Options{Fix: true})
+		require.Zero(t, one.Fixed.Network.Drop)
+		require.Zero(t, one.Fixed.Schedule.Random)
+		require.Equal(t, one.Sum, simulation.Run(one.Fixed, simulation.Options{}).Sum, "seed %d", seed)
 	}
 }
 

@@ -136,7 +136,7 @@ func (s *swarm) sort() {
 
 // Panicked is what a run that panicked has broken: no program, whoever wrote
 // it, may take a world down.
-const Panicked = "NothingPanics"
+const Panicked = "nothing panics"
 
 // Try runs a plan as Run does, and reports a panic as a failure.
 func Try(p *Plan, opts Options) (r *Report) {

@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/parleyrun/parley/actors"
@@ -21,14 +22,14 @@ import (
 // stands still; when nothing can, the clock goes to the next thing that waits.
 type World struct {
 	plan      *Plan
-	dice      *rand.Rand // what happens to messages and on the disk
-	order     *rand.Rand // which thing is next; its own, so that a schedule can be replaced and nothing else changes
-	pace      *rand.Rand // when time passes early; likewise
+	dice      *rand.Rand // how long things take
+	fates     fates      // what else is drawn
 	now       int64      // true time, milliseconds since the start; hosts have clocks of their own
 	steps     int
 	chosen    int
-	picks     map[int]int // choices other than the first, when they are kept
-	delivered int         // messages that actors have taken
+	ops       int   // operations of the disk that met a fate
+	fixed     *Plan // keeps what the dice decide, when that is wanted
+	delivered int   // messages that actors have taken
 	ready     []task
 	queued    map[*virtual.Box]bool
 	later     later
@@ -56,8 +57,7 @@ type task struct {
 const stepsMax = 200_000
 
 func newWorld(p *Plan, keep bool) *World {
-	w := &World{plan: p, dice: rand.New(rand.NewPCG(p.Seed, 0x9e3779b97f4a7c15)), order: rand.New(rand.NewPCG(p.Seed, 0xbf58476d1ce4e5b9)),
-		pace: rand.New(rand.NewPCG(p.Seed, 0x94d049bb133111eb)), queued: map[*virtual.Box]bool{}, cut: map[[2]int]bool{}, disk: disk.New(), trace: newTrace(keep), History: &History{}}
+	w := &World{plan: p, dice: rand.New(rand.NewPCG(p.Seed, 0x9e3779b97f4a7c15)), fates: newFates(p.Seed), queued: map[*virtual.Box]bool{}, cut: map[[2]int]bool{}, disk: disk.New(), trace: newTrace(keep), History: &History{}}
 	return w
 }
 
@@ -71,6 +71,31 @@ func (w *World) sayf(lane, kind, format string, args ...any) {
 }
 
 // Choices.
+
+// fates are the dice that can be replaced by what they decided: each kind has
+// its own, so that nothing else changes with it.
+type fates struct {
+	order, early, drop, repeat, refuse, doubt *rand.Rand
+}
+
+func newFates(seed uint64) fates {
+	dice := func(n uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0xbf58476d1ce4e5b9+n)) }
+	return fates{order: dice(1), early: dice(2), drop: dice(3), repeat: dice(4), refuse: dice(5), doubt: dice(6)}
+}
+
+// befalls decides whether the n-th of a kind meets a fate: it was named for it,
+// or the dice say so. What they say is kept, if that is wanted.
+func (w *World) befalls(n int, named []int, dice *rand.Rand, rate int, kept func(*Plan) *[]int) bool {
+	if slices.Contains(named, n) {
+		return true
+	}
+	yes := drawn(dice, rate)
+	if yes && w.fixed != nil {
+		all := kept(w.fixed)
+		*all = append(*all, n)
+	}
+	return yes
+}
 
 // happens draws a rate in thousandths.
 func (w *World) happens(rate int) bool { return drawn(w.dice, rate) }
@@ -91,8 +116,8 @@ func (w *World) between(lo, hi time.Duration) int64 {
 func (w *World) choose(n int) int {
 	w.chosen++
 	c := w.chooses(n)
-	if w.picks != nil && c > 0 {
-		w.picks[w.chosen] = c
+	if w.fixed != nil && c > 0 {
+		w.fixed.Schedule.Choose[w.chosen] = c
 	}
 	return c
 }
@@ -101,10 +126,10 @@ func (w *World) chooses(n int) int {
 	if c, fixed := w.plan.Schedule.Choose[w.chosen]; fixed {
 		return min(c, n-1)
 	}
-	if n == 1 || !drawn(w.order, w.plan.Schedule.Random) {
+	if n == 1 || !drawn(w.fates.order, w.plan.Schedule.Random) {
 		return 0
 	}
-	return w.order.IntN(n)
+	return w.fates.order.IntN(n)
 }
 
 // What happens now.
@@ -200,7 +225,7 @@ func (w *World) pass() bool {
 // Step lets one thing happen; false: nothing will any more.
 func (w *World) Step() bool {
 	w.steps++
-	if len(w.ready) == 0 || drawn(w.pace, w.plan.Schedule.Early) && w.soonest() < w.now+earlyMax {
+	if len(w.ready) == 0 || drawn(w.fates.early, w.plan.Schedule.Early) && w.soonest() < w.now+earlyMax {
 		return w.pass() || len(w.ready) > 0
 	}
 	w.take(w.choose(len(w.ready)))
