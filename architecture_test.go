@@ -41,8 +41,8 @@ var mayImport = map[string]string{
 	".":                        "messages messages/messagesconnect sessionlog actors journal query supervisor gateway",
 	"simulation":               "messages sessionlog actors journal query supervisor .",
 	"cmd":                      ". simulation messages messages/messagesconnect",
-	"internal":                 "messages", // generators of pages; nobody imports them
-	"e2e":                      "",         // tools of tests that drive the binary; nobody imports them
+	"internal":                 "messages simulation", // generators of pages; nobody imports them
+	"e2e":                      "",                    // tools of tests that drive the binary; nobody imports them
 }
 
 // library confines one outside module (a prefix of import paths) to folders.
