@@ -46,6 +46,7 @@ type Evidence struct {
 	byName   map[string]*account
 	failures []Failure
 	checking string
+	point    int // of the trace: what the next failure is about
 }
 
 // Judge holds every invariant against the evidence.
@@ -68,9 +69,25 @@ func (e *Evidence) prepare() {
 	}
 }
 
-// fail reports a breach.
+// fail reports a breach, at the point of the trace that was named last.
 func (e *Evidence) fail(format string, args ...any) {
-	e.failures = append(e.failures, Failure{Invariant: e.checking, Text: fmt.Sprintf(format, args...)})
+	f := Failure{Invariant: e.checking, Line: e.point}
+	f.Text, e.point = fmt.Sprintf(format, args...), 0
+	e.failures = append(e.failures, f)
+}
+
+// at points at the line of the trace where an event was written.
+func (e *Evidence) at(a *account, seq int64) *Evidence {
+	e.point = a.stamp(seq).Line
+	return e
+}
+
+// heard points at the line where somebody heard something.
+func (e *Evidence) heard(s *Said) *Evidence {
+	if s.Answer != nil {
+		e.point = s.Answer.Line
+	}
+	return e
 }
 
 // account is a session's; an empty one if it was never written.

@@ -1,7 +1,6 @@
 package simulation
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -188,17 +187,17 @@ func (a *account) take(ev sessionlog.Event) {
 }
 
 func (a *account) turn(ev sessionlog.Event) {
-	var d struct{ Turn int64 }
-	if err := json.Unmarshal(ev.Data, &d); err != nil {
-		a.misfit(ev, err)
+	turn, ok := wholeNumber(string(ev.Data), "turn")
+	if !ok {
+		a.misfit(ev, "it names no turn")
 		return
 	}
 	if ev.Type == sessionlog.TypeTurnStart {
-		a.lengths = append(a.lengths, turnAt{d.Turn, ev.Seq, -1})
+		a.lengths = append(a.lengths, turnAt{turn, ev.Seq, -1})
 		return
 	}
 	for i := range a.lengths {
-		if a.lengths[i].turn == d.Turn && a.lengths[i].end < 0 {
+		if a.lengths[i].turn == turn && a.lengths[i].end < 0 {
 			a.lengths[i].end = ev.Seq
 		}
 	}

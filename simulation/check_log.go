@@ -88,7 +88,7 @@ func (e *Evidence) lives(yield func(*account, *life) bool) {
 func oneResult(e *Evidence) {
 	for a, l := range e.lives {
 		if len(l.results) > 1 {
-			e.fail("call %s, attempt %s, has %d results, at events %d and %d. %s", l.call, l.attempt, len(l.results), l.results[0].seq, l.results[1].seq, a.story(l.call))
+			e.at(a, l.results[1].seq).fail("call %s, attempt %s, has %d results, at events %d and %d. %s", l.call, l.attempt, len(l.results), l.results[0].seq, l.results[1].seq, a.story(l.call))
 		}
 		if l.wait < 0 {
 			e.fail("call %s at event %d has no parley/wait in its append", l.call, l.at)
@@ -129,18 +129,18 @@ func settledStays(e *Evidence) {
 	for a, l := range e.lives {
 		for i, s := range l.states {
 			if s.is == over && i != len(l.states)-1 {
-				e.fail("call %s was over at event %d and is %s at %d. %s", l.call, s.seq, l.states[i+1].is, l.states[i+1].seq, a.story(l.call))
+				e.at(a, l.states[i+1].seq).fail("call %s was over at event %d and is %s at %d. %s", l.call, s.seq, l.states[i+1].is, l.states[i+1].seq, a.story(l.call))
 			}
 		}
 		end := l.states[len(l.states)-1]
 		for _, s := range l.settled {
 			if end.is == over && a.commit[s.seq] > a.commit[end.seq] {
-				e.fail("call %s was over at event %d (%s) and is settled as %s at %d. %s", l.call, end.seq, end.why, s.Outcome, s.seq, a.story(l.call))
+				e.at(a, s.seq).fail("call %s was over at event %d (%s) and is settled as %s at %d. %s", l.call, end.seq, end.why, s.Outcome, s.seq, a.story(l.call))
 			}
 		}
 		for _, m := range a.messages {
 			if m.ReplyTo == l.call && end.is == over && len(m.in) > 0 && a.latest[l.call] == l && a.commit[m.in[0]] > a.commit[end.seq] {
-				e.fail("call %s was over at event %d (%s), and reply %s was queued for it at %d. %s", l.call, end.seq, end.why, m.ID, m.in[0], a.story(l.call))
+				e.at(a, m.in[0]).fail("call %s was over at event %d (%s), and reply %s was queued for it at %d. %s", l.call, end.seq, end.why, m.ID, m.in[0], a.story(l.call))
 			}
 		}
 	}
@@ -158,12 +158,12 @@ func pendingIsNoAnswer(e *Evidence) {
 		for _, r := range l.results {
 			_, answers := sessionlog.ReadBatch(r.Text)
 			if answers && (r.pending || r.IsError) {
-				e.fail("the result of call %s at event %d is both: %.200q", l.call, r.seq, r.Text)
+				e.at(a, r.seq).fail("the result of call %s at event %d is both: %.200q", l.call, r.seq, r.Text)
 			}
 			if r.batch && !slices.ContainsFunc(l.settled, func(s settledAt) bool {
 				return s.SubmissionID != "" && a.commit[s.seq] == a.commit[r.seq]
 			}) {
-				e.fail("call %s has an answer at event %d which nobody submitted. %s", l.call, r.seq, a.story(l.call))
+				e.at(a, r.seq).fail("call %s has an answer at event %d which nobody submitted. %s", l.call, r.seq, a.story(l.call))
 			}
 		}
 		for _, s := range l.settled {
@@ -189,12 +189,12 @@ func legacyHasNoLatePath(e *Evidence) {
 		}
 		for _, r := range l.results {
 			if r.pending {
-				e.fail("legacy call %s is pending at event %d. %s", l.call, r.seq, a.story(l.call))
+				e.at(a, r.seq).fail("legacy call %s is pending at event %d. %s", l.call, r.seq, a.story(l.call))
 			}
 		}
 		for _, s := range l.settled {
 			if s.Outcome == "queued" || s.Outcome == "pending" {
-				e.fail("legacy call %s is settled as %s at event %d", l.call, s.Outcome, s.seq)
+				e.at(a, s.seq).fail("legacy call %s is settled as %s at event %d", l.call, s.Outcome, s.seq)
 			}
 		}
 	}
@@ -204,7 +204,7 @@ func legacyHasNoLatePath(e *Evidence) {
 				continue
 			}
 			if l, _ := a.at(m.ReplyTo, m.in[0]); l != nil && l.rec.Legacy {
-				e.fail("legacy call %s got reply %s at event %d", l.call, m.ID, m.in[0])
+				e.at(a, m.in[0]).fail("legacy call %s got reply %s at event %d", l.call, m.ID, m.in[0])
 			}
 		}
 	}
@@ -213,7 +213,7 @@ func legacyHasNoLatePath(e *Evidence) {
 func childrenDoNotAsk(e *Evidence) {
 	for a, l := range e.lives {
 		if r := a.rootBefore(l.at); r.owner != "" {
-			e.fail("call %s is recorded at event %d, while %s, owned by %s, speaks for session %s", l.call, l.at, r.root, r.owner, a.name)
+			e.at(a, l.at).fail("call %s is recorded at event %d, while %s, owned by %s, speaks for session %s", l.call, l.at, r.root, r.owner, a.name)
 		}
 	}
 	for _, p := range e.Plan.Parties {
@@ -296,7 +296,7 @@ func (e *Evidence) sameRows(a *account, seq int64, rows map[string]sessionlog.Ro
 			got = append(got, r)
 		}
 		slices.SortFunc(got, byCall)
-		e.fail("session %s before event %d: the index has %v, the log says %v", a.name, seq, got, want)
+		e.at(a, seq-1).fail("session %s before event %d: the index has %v, the log says %v", a.name, seq, got, want)
 	}
 	return same
 }
@@ -365,16 +365,16 @@ func listsOnce(e *Evidence) {
 				continue
 			}
 			if h.List != last+1 {
-				e.fail("session %s: list %d at event %d follows list %d", a.name, h.List, h.seq, last)
+				e.at(a, h.seq).fail("session %s: list %d at event %d follows list %d", a.name, h.List, h.seq, last)
 			}
 			last = h.List
 			lists[h.List] = h.Shown
 			for i, id := range h.Shown {
 				if at, acknowledged := gone[id]; acknowledged {
-					e.fail("session %s: list %d at event %d shows %s, which was acknowledged at event %d", a.name, h.List, h.seq, id, at)
+					e.at(a, h.seq).fail("session %s: list %d at event %d shows %s, which was acknowledged at event %d", a.name, h.List, h.seq, id, at)
 				}
 				if slices.Contains(h.Shown[:i], id) || !a.hasSaid(id, h) {
-					e.fail("session %s: list %d at event %d shows %s, which is there twice, or was neither admitted nor a result", a.name, h.List, h.seq, id)
+					e.at(a, h.seq).fail("session %s: list %d at event %d shows %s, which is there twice, or was neither admitted nor a result", a.name, h.List, h.seq, id)
 				}
 			}
 		}

@@ -1,6 +1,9 @@
 package simulation
 
-import "github.com/parleyrun/parley/simulation/disk"
+import (
+	"github.com/parleyrun/parley/messages"
+	"github.com/parleyrun/parley/simulation/disk"
+)
 
 // What the world notes for its checks.
 
@@ -12,7 +15,7 @@ func (w *World) observe(op *disk.Op) {
 	if w.History.Written == nil {
 		w.History.Written = map[string][]Stamp{}
 	}
-	w.History.Written[op.Session] = append(w.History.Written[op.Session], Stamp{w.now, w.steps})
+	w.History.Written[op.Session] = append(w.History.Written[op.Session], Stamp{w.now, w.steps, w.trace.n})
 }
 
 // began notes that something goes wrong from now on. What happens in one moment
@@ -32,4 +35,9 @@ func (w *World) ended(what string, host, to int) {
 			f.Until = w.now
 		}
 	}
+}
+
+// hears is what a party is told now, and its host said at a step.
+func (w *World) hears(sent int, m messages.Message) Heard {
+	return Heard{At: w.now, Step: w.steps, Sent: sent, Line: w.trace.n, Msg: m}
 }

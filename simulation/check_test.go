@@ -147,7 +147,7 @@ func (d doctor) push(events ...sessionlog.Event) {
 		log.Events = append(slices.Clip(log.Events), ev.At(seq+int64(i), log.Events[seq-1].Time))
 	}
 	stamps := d.History.Written["s1"]
-	d.History.Written["s1"] = append(slices.Clip(stamps), Stamp{d.Now, stamps[len(stamps)-1].Step + 1_000_000})
+	d.History.Written["s1"] = append(slices.Clip(stamps), Stamp{At: d.Now, Step: stamps[len(stamps)-1].Step + 1_000_000})
 }
 
 // stamp is when an event was written, to change.
@@ -242,7 +242,7 @@ func TestEveryInvariantCanFail(t *testing.T) {
 		}, ""},
 		{"told the same", "before it was", func(d doctor) {
 			s := *d.saying("p", "Submit", "sub-4")
-			s.Answer = &Heard{s.Answer.At, s.Answer.Step + 1, s.Answer.Sent + 1, proto.Clone(s.Answer.Msg).(messages.Message)}
+			s.Answer = &Heard{At: s.Answer.At, Step: s.Answer.Step + 1, Sent: s.Answer.Sent + 1, Msg: proto.Clone(s.Answer.Msg).(messages.Message)}
 			lied[*messages.SubmitResponse](&s).Settlement.Outcome = "queued"
 			d.History.Said = append(d.History.Said, &s)
 		}, "accepted is kept, one register"},

@@ -65,7 +65,7 @@ func noDeadlineUnderAClaim(e *Evidence) {
 			if until := e.letGo(h); until != 0 && until <= s.committed || e.shaken(a, h, s) {
 				continue
 			}
-			e.fail("call %s ran out at %d (event %d) while %s had held it since %d. %s", l.call, s.ended, end.seq, h.Party, h.Framed, a.story(l.call))
+			e.at(a, end.seq).fail("call %s ran out at %d (event %d) while %s had held it since %d. %s", l.call, s.ended, end.seq, h.Party, h.Framed, a.story(l.call))
 		}
 	}
 }
@@ -124,18 +124,18 @@ func notBeforeItsTime(e *Evidence) {
 		}
 		deadline := due(l.rec)
 		if deadline == 0 {
-			e.fail("call %s has no deadline, and ran out at event %d. %s", l.call, end.seq, a.story(l.call))
+			e.at(a, end.seq).fail("call %s has no deadline, and ran out at event %d. %s", l.call, end.seq, a.story(l.call))
 			continue
 		}
 		jumped := func(f *Fault) bool { return f.What == faultClock && f.Host == s.host }
 		if s.wall < deadline && e.calm(s.recorded, s.committed, jumped) {
-			e.fail("call %s ran out when its host's clock showed %d (event %d), %d ms before its deadline. %s", l.call, s.wall, end.seq, deadline-s.wall, a.story(l.call))
+			e.at(a, end.seq).fail("call %s ran out when its host's clock showed %d (event %d), %d ms before its deadline. %s", l.call, s.wall, end.seq, deadline-s.wall, a.story(l.call))
 		}
 		// A timer that ran from the asking on, undisturbed by claims, is as long as
 		// the call asked for, whatever a clock shows afterwards.
 		whole := deadline - s.askedWall
 		if s.endedByOwn && e.calm(s.asked, s.recorded+builtWithin, jumped) && !e.claimed(a, l, s) && s.committed-s.asked < whole {
-			e.fail("call %s waited from %d to %d, %d ms, and had asked for %d. %s", l.call, s.asked, s.committed, s.committed-s.asked, whole, a.story(l.call))
+			e.at(a, end.seq).fail("call %s waited from %d to %d, %d ms, and had asked for %d. %s", l.call, s.asked, s.committed, s.committed-s.asked, whole, a.story(l.call))
 		}
 	}
 }
@@ -182,7 +182,7 @@ func notAfterItsTime(e *Evidence) {
 			limit = max(at, e.History.Healed) + e.slack(a, at, committed) + e.Plan.Rules.Grace.Milliseconds() + sweepMS + leaseMS + repeatMS
 		}
 		if committed > limit {
-			e.fail("call %s was to run out at %d (true time; its last claim ended at %d), and is %s at %d; the limit was %d. %s", l.call, at, e.lastHold(a, l, committed), l.state(), committed, limit, a.story(l.call))
+			e.at(a, max(end, l.wait)).fail("call %s was to run out at %d (true time; its last claim ended at %d), and is %s at %d; the limit was %d. %s", l.call, at, e.lastHold(a, l, committed), l.state(), committed, limit, a.story(l.call))
 		}
 	}
 }
@@ -242,11 +242,11 @@ func deadlineIsFixed(e *Evidence) {
 			wait := e.waitOf(cmd)
 			return wait == 0 && deadline == 0 || wait > 0 && deadline == from+wait
 		}) {
-			e.fail("attempt %s was recorded at %d with the deadline %d, which nobody asked for. %s", l.attempt, from, deadline, a.story(l.call))
+			e.at(a, l.wait).fail("attempt %s was recorded at %d with the deadline %d, which nobody asked for. %s", l.attempt, from, deadline, a.story(l.call))
 		}
 		for _, c := range e.Changes {
 			if c.Session == a.name && c.Row.Seq == l.at && c.Row.State == "open" && !c.Remove && c.Row.Due != deadline {
-				e.fail("attempt %s has the deadline %d, the index had %d at position %d", l.attempt, deadline, c.Row.Due, c.At)
+				e.at(a, l.wait).fail("attempt %s has the deadline %d, the index had %d at position %d", l.attempt, deadline, c.Row.Due, c.At)
 			}
 		}
 	}

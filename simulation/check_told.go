@@ -75,9 +75,9 @@ func toldAsRecorded(e *Evidence) {
 			got := w.Msg.(*messages.AskResponse)
 			switch l := e.attached(cmd, got); {
 			case l == nil:
-				e.fail("%s was told that %s waits, the log has no such attempt. %s", s.Party, cmd.GetAttempt(), e.account(cmd.GetSession()).story(cmd.GetCallId()))
+				e.heard(s).fail("%s was told that %s waits, the log has no such attempt. %s", s.Party, cmd.GetAttempt(), e.account(cmd.GetSession()).story(cmd.GetCallId()))
 			case due(l.rec) != got.GetWaiting().GetDeadlineMs():
-				e.fail("%s was told that %s waits until %d, the log says %d", s.Party, l.attempt, got.GetWaiting().GetDeadlineMs(), due(l.rec))
+				e.heard(s).fail("%s was told that %s waits until %d, the log says %d", s.Party, l.attempt, got.GetWaiting().GetDeadlineMs(), due(l.rec))
 			}
 		}
 		if s.Answer != nil {
@@ -107,12 +107,12 @@ func (e *Evidence) answered(s *Said, cmd *messages.AskRequest) {
 		switch {
 		case m.GetContinued() != nil:
 			if !has || !r.pending && r.Code != sessionlog.CodeOutcomeUnknown {
-				e.fail("%s was told that its question goes on as %s. %s", s.Party, m.GetJoined(), a.story(m.GetCallId()))
+				e.heard(s).fail("%s was told that its question goes on as %s. %s", s.Party, m.GetJoined(), a.story(m.GetCallId()))
 			}
 		case !has || r.IsError || r.Text != m.GetResult():
-			e.fail("%s asked %s and was told %s, which is not the result in the log. %s", s.Party, cmd.GetAttempt(), brief(m), a.story(m.GetCallId()))
+			e.heard(s).fail("%s asked %s and was told %s, which is not the result in the log. %s", s.Party, cmd.GetAttempt(), brief(m), a.story(m.GetCallId()))
 		case (m.GetPending() != nil) != r.pending || (m.GetAnswered() != nil) != batch:
-			e.fail("%s asked %s and was told %s of the result %.100q", s.Party, cmd.GetAttempt(), brief(m), r.Text)
+			e.heard(s).fail("%s asked %s and was told %s of the result %.100q", s.Party, cmd.GetAttempt(), brief(m), r.Text)
 		}
 	case *messages.Refusal:
 		switch code := messages.Code(m.GetCode()); code {
@@ -121,12 +121,12 @@ func (e *Evidence) answered(s *Said, cmd *messages.AskRequest) {
 				r, has := l.result()
 				return has && (r.Code == string(code) || code == messages.AskAborted && r.Code == sessionlog.CodeOutcomeUnknown)
 			}) {
-				e.fail("%s asked %s and was told %s. %s", s.Party, cmd.GetAttempt(), code, a.story(cmd.GetCallId()))
+				e.heard(s).fail("%s asked %s and was told %s. %s", s.Party, cmd.GetAttempt(), code, a.story(cmd.GetCallId()))
 			}
 		default:
 		}
 	default:
-		e.fail("%s asked %s and was told %s", s.Party, cmd.GetAttempt(), brief(m))
+		e.heard(s).fail("%s asked %s and was told %s", s.Party, cmd.GetAttempt(), brief(m))
 	}
 }
 
@@ -143,7 +143,7 @@ func toldTheSame(e *Evidence) {
 		}
 		key := cmd.GetSession() + " " + l.attempt + " " + l.call
 		if before, again := results[key]; again && before != m.GetResult() {
-			e.fail("%s was told %.100q of attempt %s, somebody had been told %.100q", s.Party, m.GetResult(), l.attempt, before)
+			e.heard(s).fail("%s was told %.100q of attempt %s, somebody had been told %.100q", s.Party, m.GetResult(), l.attempt, before)
 		}
 		results[key] = m.GetResult()
 	}
@@ -157,7 +157,7 @@ func toldTheSame(e *Evidence) {
 		}
 		is += " " + m.GetSettlement().GetMessageId()
 		if before, again := outcomes[key]; again && before != is {
-			e.fail("%s was told %q of %s, before it was %q", s.Party, is, cmd.GetSubmissionId(), before)
+			e.heard(s).fail("%s was told %q of %s, before it was %q", s.Party, is, cmd.GetSubmissionId(), before)
 		}
 		outcomes[key] = is
 	}
@@ -175,33 +175,33 @@ func (e *Evidence) kept(s *Said, cmd *messages.SubmitRequest, got *messages.Sett
 	id := cmd.GetSubmissionId()
 	records := a.accepted(id)
 	if len(records) != 1 {
-		e.fail("%s was told that %s is %s, the log has accepted it %d times. %s", s.Party, id, got.GetOutcome(), len(records), a.story(cmd.GetCallId()))
+		e.heard(s).fail("%s was told that %s is %s, the log has accepted it %d times. %s", s.Party, id, got.GetOutcome(), len(records), a.story(cmd.GetCallId()))
 		return
 	}
 	rec := records[0]
 	if rec.CallID != cmd.GetCallId() || got.GetMessageId() != rec.MessageID || got.GetOutcome() != rec.Outcome && got.GetOutcome() != "reply_withdrawn" {
-		e.fail("%s was told %s of %s for call %s, the log has %s %s for call %s", s.Party, winner(got), id, cmd.GetCallId(), rec.Outcome, rec.MessageID, rec.CallID)
+		e.heard(s).fail("%s was told %s of %s for call %s, the log has %s %s for call %s", s.Party, winner(got), id, cmd.GetCallId(), rec.Outcome, rec.MessageID, rec.CallID)
 		return
 	}
 	l, _ := a.at(rec.CallID, rec.seq)
 	if l == nil {
-		e.fail("%s was accepted for call %s, which was not asked", id, rec.CallID)
+		e.heard(s).fail("%s was accepted for call %s, which was not asked", id, rec.CallID)
 		return
 	}
 	if rec.Outcome == "queued" {
 		q := a.byID[rec.MessageID]
 		switch {
 		case q == nil || len(q.in) == 0 || q.ReplyTo != rec.CallID:
-			e.fail("%s became reply %s to %s, and no such reply was queued. %s", id, rec.MessageID, rec.CallID, a.story(rec.CallID))
+			e.heard(s).fail("%s became reply %s to %s, and no such reply was queued. %s", id, rec.MessageID, rec.CallID, a.story(rec.CallID))
 		case got.GetOutcome() == "reply_withdrawn" && len(q.withdrawn) == 0:
-			e.fail("%s was told that its reply %s was taken back, and it was not. %s", s.Party, q.ID, a.story(rec.CallID))
+			e.heard(s).fail("%s was told that its reply %s was taken back, and it was not. %s", s.Party, q.ID, a.story(rec.CallID))
 		case !e.words(q.Text(), cmd) || !sameQuestions(q.Text(), l):
 			e.fail("reply %s has not the words of %s, or not to the questions of %s: %.200q", q.ID, id, l.attempt, q.Text())
 		}
 		return
 	}
 	if r, ok := l.result(); !ok || r.IsError || a.commit[r.seq] != a.commit[rec.seq] || !e.words(r.Text, cmd) {
-		e.fail("%s was accepted as the result of %s, and its words are not there. %s", id, l.attempt, a.story(rec.CallID))
+		e.heard(s).fail("%s was accepted as the result of %s, and its words are not there. %s", id, l.attempt, a.story(rec.CallID))
 	}
 }
 
@@ -243,7 +243,7 @@ func refusedLeavesNoTrace(e *Evidence) {
 			e.noTrace(s, no, cmd)
 		case *messages.AskRequest:
 			if l := e.account(cmd.GetSession()).lifeOf(cmd.GetAttempt(), cmd.GetCallId()); l != nil && neverRecorded(messages.Code(no.GetCode())) && !e.saidElse(s, cmd.GetAttempt()) {
-				e.fail("%s asked %s and was refused with %s, and event %d records it", s.Party, cmd.GetAttempt(), no.GetCode(), l.at)
+				e.heard(s).fail("%s asked %s and was refused with %s, and event %d records it", s.Party, cmd.GetAttempt(), no.GetCode(), l.at)
 			}
 		}
 	}
@@ -307,11 +307,11 @@ func (e *Evidence) noTrace(s *Said, no *messages.Refusal, cmd *messages.SubmitRe
 		return
 	}
 	if n := len(a.accepted(id)); n > 0 {
-		e.fail("%s of %s was refused with %s, and the log has accepted it. %s", id, s.Party, no.GetCode(), a.story(cmd.GetCallId()))
+		e.heard(s).fail("%s of %s was refused with %s, and the log has accepted it. %s", id, s.Party, no.GetCode(), a.story(cmd.GetCallId()))
 	}
 	for _, ev := range a.log.Events {
 		if bytes.Contains(ev.Data, []byte("<"+id+">")) {
-			e.fail("%s of %s was refused with %s, and event %d (%s) has its words", id, s.Party, no.GetCode(), ev.Seq, ev.Type)
+			e.heard(s).fail("%s of %s was refused with %s, and event %d (%s) has its words", id, s.Party, no.GetCode(), ev.Seq, ev.Type)
 		}
 	}
 }
@@ -332,7 +332,7 @@ func answersAreSomebodys(e *Evidence) {
 				continue
 			}
 			if by[a.name+" "+r.SubmissionID] != r.By+" "+r.CallID {
-				e.fail("event %d of session %s has %s by %s to call %q; said was %q", r.seq, a.name, r.SubmissionID, r.By, r.CallID, by[a.name+" "+r.SubmissionID])
+				e.at(a, r.seq).fail("event %d of session %s has %s by %s to call %q; said was %q", r.seq, a.name, r.SubmissionID, r.By, r.CallID, by[a.name+" "+r.SubmissionID])
 			}
 			if n := len(a.accepted(r.SubmissionID)); n > 1 {
 				e.fail("session %s accepted %s %d times", a.name, r.SubmissionID, n)
@@ -465,9 +465,9 @@ func losersAreTold(e *Evidence) {
 		}
 		switch {
 		case w.GetOutcome() == "":
-			e.fail("%s said %s, was refused with %s, and not told who won. %s", s.Party, brief(s.Cmd), no.GetCode(), a.story(call))
+			e.heard(s).fail("%s said %s, was refused with %s, and not told who won. %s", s.Party, brief(s.Cmd), no.GetCode(), a.story(call))
 		case !a.won(s, call, w):
-			e.fail("%s said %s and was told that %s has won, which the log does not say. %s", s.Party, brief(s.Cmd), winner(w), a.story(call))
+			e.heard(s).fail("%s said %s and was told that %s has won, which the log does not say. %s", s.Party, brief(s.Cmd), winner(w), a.story(call))
 		}
 	}
 }
@@ -517,12 +517,12 @@ type fact struct {
 func (e *Evidence) durable(s *Said, h *Heard, a *account, seq int64, must bool) {
 	if seq < 0 {
 		if must {
-			e.fail("%s said %s and was told %s, of which the log of %s has nothing", s.Party, brief(s.Cmd), brief(h.Msg), a.name)
+			e.heard(s).fail("%s said %s and was told %s, of which the log of %s has nothing", s.Party, brief(s.Cmd), brief(h.Msg), a.name)
 		}
 		return
 	}
 	if at := a.stamp(seq); at.Step >= h.Sent && h.Sent > 0 {
-		e.fail("%s said %s and was told %s at step %d; event %d was written at step %d (time %d)", s.Party, brief(s.Cmd), brief(h.Msg), h.Sent, seq, at.Step, at.At)
+		e.heard(s).fail("%s said %s and was told %s at step %d; event %d was written at step %d (time %d)", s.Party, brief(s.Cmd), brief(h.Msg), h.Sent, seq, at.Step, at.At)
 	}
 }
 
@@ -663,12 +663,12 @@ func seenOnce(e *Evidence) {
 		}
 		for _, m := range list {
 			if q := a.byID[m.GetId()]; q != nil && string(q.Raw) != m.GetJson() {
-				e.fail("%s was shown %s as %.200q, the log has %.200q", s.Party, q.ID, m.GetJson(), q.Raw)
+				e.heard(s).fail("%s was shown %s as %.200q, the log has %.200q", s.Party, q.ID, m.GetJson(), q.Raw)
 			}
 			key := a.name + " " + m.GetId()
 			for _, before := range shown[key] {
 				if before.by == root && !sameRequest(before.s, s) {
-					e.fail("%s was shown message %s by %s, and had been by %s", s.Party, m.GetId(), brief(s.Cmd), brief(before.s.Cmd))
+					e.heard(s).fail("%s was shown message %s by %s, and had been by %s", s.Party, m.GetId(), brief(s.Cmd), brief(before.s.Cmd))
 				}
 			}
 			shown[key] = append(shown[key], showing{s, root})
@@ -720,17 +720,17 @@ func (e *Evidence) listed(s *Said, a *account, m *messages.CollectRepliesRespons
 		id := r.GetMessageId()
 		ids = append(ids, id)
 		if r.GetDelivery() != counts[id] || r.GetRedelivered() != (counts[id] > 1 || r.GetKind() == "result") {
-			e.fail("%s was listed %s as delivery %d, redelivered %v, by list %d; the log has listed it %d times", s.Party, id, r.GetDelivery(), r.GetRedelivered(), n, counts[id])
+			e.heard(s).fail("%s was listed %s as delivery %d, redelivered %v, by list %d; the log has listed it %d times", s.Party, id, r.GetDelivery(), r.GetRedelivered(), n, counts[id])
 		}
 		if arrived[id] {
-			e.fail("%s was listed %s again after it had said %s", s.Party, id, cmd.GetAfter())
+			e.heard(s).fail("%s was listed %s again after it had said %s", s.Party, id, cmd.GetAfter())
 		}
 		if q := a.byID[id]; q != nil && q.Text() != r.GetText() {
-			e.fail("%s was listed %s as %.200q, the log has %.200q", s.Party, id, r.GetText(), q.Text())
+			e.heard(s).fail("%s was listed %s as %.200q, the log has %.200q", s.Party, id, r.GetText(), q.Text())
 		}
 	}
 	if !slices.Equal(ids, rec.Shown) {
-		e.fail("%s was given list %d with %s, the log has %s in it", s.Party, n, quote(ids), quote(rec.Shown))
+		e.heard(s).fail("%s was given list %d with %s, the log has %s in it", s.Party, n, quote(ids), quote(rec.Shown))
 	}
 }
 
@@ -755,7 +755,7 @@ func noTwin(e *Evidence) {
 				continue
 			}
 			if why := a.stillLost(first, l.at, l.rec.Legacy); why != "" {
-				e.fail("attempt %s asks at event %d what %s asked, %s. %s", l.attempt, l.at, first.attempt, why, a.story(first.call))
+				e.at(a, l.at).fail("attempt %s asks at event %d what %s asked, %s. %s", l.attempt, l.at, first.attempt, why, a.story(first.call))
 			}
 		}
 	}

@@ -20,6 +20,7 @@ type History struct {
 type Stamp struct {
 	At   int64
 	Step int
+	Line int // of the trace, the last before it
 }
 
 // Fault is one thing that went wrong, from and until when.
@@ -48,6 +49,7 @@ type Heard struct {
 	At   int64
 	Step int // when it was heard, in steps of the world
 	Sent int // when its host said it, likewise
+	Line int // of the trace, the last before it was heard
 	Msg  messages.Message
 }
 
