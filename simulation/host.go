@@ -133,11 +133,11 @@ func (h *host) decide(op *disk.Op) {
 	switch n := h.w.ops; {
 	case h.w.healed:
 		op.Commit()
-	case h.w.befalls(n, d.RefuseOps, h.w.fates.refuse, d.Refuse, refused):
+	case h.w.befalls(n, d.RefuseOps, h.w.fates.refuse, d.Refuse, (*Plan).refused):
 		h.w.say("disk", KindDisk, op.String()+" refused")
 		op.Refuse(errDisk)
 		return
-	case h.w.befalls(n, d.DoubtOps, h.w.fates.doubt, d.InDoubt, doubted):
+	case h.w.befalls(n, d.DoubtOps, h.w.fates.doubt, d.InDoubt, (*Plan).doubted):
 		h.w.say("disk", KindDisk, op.String()+" done, and an error told")
 		op.InDoubt(errDisk)
 		h.w.observe(op)
@@ -149,8 +149,8 @@ func (h *host) decide(op *disk.Op) {
 	h.w.say("disk", KindDisk, op.String()+" "+fate(op))
 }
 
-func refused(p *Plan) *[]int { return &p.Disk.RefuseOps }
-func doubted(p *Plan) *[]int { return &p.Disk.DoubtOps }
+func (p *Plan) refused() *[]int { return &p.Disk.RefuseOps }
+func (p *Plan) doubted() *[]int { return &p.Disk.DoubtOps }
 
 // fate says what became of an operation that nothing was done to.
 func fate(op *disk.Op) string {

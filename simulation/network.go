@@ -31,12 +31,12 @@ func (w *World) travel(from, to, text string, cut func() bool, arrive func()) {
 	ref := w.refs
 	w.trace.add(Line{At: w.now, Lane: from, Kind: KindSend, To: to, Ref: ref, Text: text})
 	n := w.plan.Network
-	if !w.healed && (cut() || w.befalls(ref, n.Lose, w.fates.drop, n.Drop, lost)) {
+	if !w.healed && (cut() || w.befalls(ref, n.Lose, w.fates.drop, n.Drop, (*Plan).lost)) {
 		w.trace.add(Line{At: w.now, Lane: from, Kind: KindDrop, To: to, Ref: ref})
 		return
 	}
 	copies := 1
-	if !w.healed && w.befalls(ref, n.Repeat, w.fates.repeat, n.Duplicate, repeated) {
+	if !w.healed && w.befalls(ref, n.Repeat, w.fates.repeat, n.Duplicate, (*Plan).repeated) {
 		copies = 2
 	}
 	for range copies {
@@ -49,8 +49,8 @@ func (w *World) travel(from, to, text string, cut func() bool, arrive func()) {
 	}
 }
 
-func lost(p *Plan) *[]int     { return &p.Network.Lose }
-func repeated(p *Plan) *[]int { return &p.Network.Repeat }
+func (p *Plan) lost() *[]int     { return &p.Network.Lose }
+func (p *Plan) repeated() *[]int { return &p.Network.Repeat }
 
 // rpc is one command of a party, sent again under its own key until it is
 // answered: to the same host while that lives, else to the next.

@@ -91,10 +91,10 @@ type namedFate struct {
 
 // namedFates are the lines that name single messages and operations.
 var namedFates = []namedFate{
-	{"lose", lost, func(p *Plan) *int { return &p.Network.Drop }},
-	{"repeat", repeated, func(p *Plan) *int { return &p.Network.Duplicate }},
-	{"refuse", refused, func(p *Plan) *int { return &p.Disk.Refuse }},
-	{"doubt", doubted, func(p *Plan) *int { return &p.Disk.InDoubt }},
+	{"lose", (*Plan).lost, func(p *Plan) *int { return &p.Network.Drop }},
+	{"repeat", (*Plan).repeated, func(p *Plan) *int { return &p.Network.Duplicate }},
+	{"refuse", (*Plan).refused, func(p *Plan) *int { return &p.Disk.Refuse }},
+	{"doubt", (*Plan).doubted, func(p *Plan) *int { return &p.Disk.InDoubt }},
 }
 
 func hostName(i int) string { return fmt.Sprintf("h%d", i+1) }
