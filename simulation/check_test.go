@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
@@ -286,6 +287,10 @@ func TestEveryInvariantCanFail(t *testing.T) {
 		{"not after its time", "call q2 was to run out at", func(d doctor) {
 			d.stamp(d.find(sessionlog.TypeToolResult, "q2").Seq).At += 9000
 		}, ""},
+		{"grace after a loss", "o had lost its claim at 1900", func(d doctor) {
+			d.Plan.Rules.Grace = 10 * time.Second
+			d.History.Holds = append(d.History.Holds, &Hold{Party: "o", Session: "s1", Call: "q2", Opened: 1400, Framed: 1500, Over: 1900, How: "lost"})
+		}, ""},
 		{"a deadline is fixed", "which nobody asked for", func(d doctor) {
 			ask := d.saying("a", "Ask", "q2").Cmd.(*messages.AskRequest)
 			ask.Arguments = strings.Replace(ask.Arguments, `"timeout":1}`, `"timeout":2}`, 1)
@@ -325,7 +330,7 @@ func TestInvariantsSayWhatTheyGuard(t *testing.T) {
 		require.NotEmpty(t, inv.Guards, inv.Name)
 		require.NotEmpty(t, inv.Says, inv.Name)
 	}
-	require.Len(t, names, 28)
+	require.Len(t, names, 29)
 }
 
 // What is judged must not cost more than what it judges.

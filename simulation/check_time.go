@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/parleyrun/parley/messages"
+	"github.com/parleyrun/parley/simulation/disk"
 )
 
 // timeInvariants are about deadlines and claims. What a host does when the
@@ -12,6 +13,7 @@ var timeInvariants = []Invariant{
 	{"no deadline under a claim", "the host's deadline does not end a call while a client knows that it holds it", []string{"Q-082", "Q-085", "Q-086"}, noDeadlineUnderAClaim},
 	{"not before its time", "the host's deadline does not end a call before the recorded time, and a jump of the wall clock does not shorten a wait", []string{"Q-081", "Q-087", "Q-091"}, notBeforeItsTime},
 	{"not after its time", "with no claim left, a call ends at its original deadline, or at once if that has passed", []string{"Q-087", "P7"}, notAfterItsTime},
+	{"grace after a loss", "a deadline does not end a call until claim_grace after a claim on it was lost, or after its wait was built anew", []string{"Q-086", "P7"}, graceAfterALoss},
 	{"a deadline is fixed", "a call's deadline is the time it was asked at and as long as it asked for", []string{"Q-081", "P7"}, deadlineIsFixed},
 }
 
@@ -151,6 +153,7 @@ const (
 	builtWithin   = 600 // a wait, once it is recorded
 	deadlineSlack = 1_500
 	sweepMS       = 5_000
+	learnedWithin = 2_000 // by hosts: who runs a session
 )
 
 // notAfterItsTime holds for calls that nothing troubled, and for all once the
@@ -177,9 +180,21 @@ func notAfterItsTime(e *Evidence) {
 			at = max(at, deadline-wallStart-skewAt(e, host, from, skew))
 		}
 		at = max(at, from, e.lastHold(a, l, committed))
+		if e.lossOf(a, l, committed) && (e.Plan.Network.Drop > 0 || e.Plan.Hosts > 1) { // a claim's end may be lost, or overtaken by the claim's last renewal
+			at += leaseMS
+		}
+		grace := e.Plan.Rules.Grace.Milliseconds()
 		limit := at + e.slack(a, at, committed)
-		if !e.calm(from, committed, anyFault) || a.openedBetween(from, committed) > 0 {
-			limit = max(at, e.History.Healed) + e.slack(a, at, committed) + e.Plan.Rules.Grace.Milliseconds() + sweepMS + leaseMS + repeatMS
+		if e.lossOf(a, l, committed) {
+			limit += grace
+		}
+		switch calm, began := e.calm(from, committed, anyFault), a.lastOpen(from, committed); {
+		case e.Plan.Disk.Refuse+e.Plan.Disk.InDoubt > 0 && (!calm || began > 0):
+			limit = max(limit, e.History.Healed+e.slack(a, at, committed)+grace) + grace + sweepMS + leaseMS + repeatMS
+		case !calm:
+			limit = max(limit, max(began, e.lastFault(committed))+e.slack(a, at, committed)+grace) + grace + sweepMS + leaseMS + repeatMS
+		case began > 0: // it was unloaded, and woken when it was due
+			limit = max(limit, began+e.slack(a, at, committed)+grace) + sweepMS
 		}
 		if committed > limit {
 			e.at(a, max(end, l.wait)).fail("call %s was to run out at %d (true time; its last claim ended at %d), and is %s at %d; the limit was %d. %s", l.call, at, e.lastHold(a, l, committed), l.state(), committed, limit, a.story(l.call))
@@ -221,11 +236,56 @@ func (e *Evidence) slack(a *account, from, to int64) int64 {
 			writes++
 		}
 	}
-	ms := deadlineSlack + 3*n.DelayMax.Milliseconds() + writes*e.Plan.Disk.DelayMax.Milliseconds() + e.Plan.Rules.Grace.Milliseconds()
-	if n.Drop > 0 || e.Plan.Hosts > 1 { // a claim's end may be lost, or overtaken by the claim's last renewal
-		ms += leaseMS + e.Plan.Rules.Grace.Milliseconds()
+	return deadlineSlack + 3*n.DelayMax.Milliseconds() + writes*e.Plan.Disk.DelayMax.Milliseconds()
+}
+
+// lossOf: a claim on a call may have been lost rather than released.
+func (e *Evidence) lossOf(a *account, l *life, before int64) bool {
+	return slices.ContainsFunc(e.History.Holds, func(h *Hold) bool {
+		return h.Session == a.name && h.Call == l.call && h.Opened <= before && (h.How != "released" || e.Plan.Network.Drop > 0 || e.Plan.Hosts > 1)
+	})
+}
+
+// lastOpen is when the session last began anew in a time; 0: it did not.
+func (a *account) lastOpen(from, to int64) int64 {
+	at := int64(0)
+	for i, c := range a.log.Commits {
+		if c.Kind == disk.KindOpen && i < len(a.stamps) && a.stamps[i].At > from && a.stamps[i].At <= to {
+			at = a.stamps[i].At
+		}
 	}
-	return ms
+	return at
+}
+
+// lastFault is when the last fault before a time was over.
+func (e *Evidence) lastFault(before int64) int64 {
+	at := int64(0)
+	for _, f := range e.History.Faults {
+		if f.From <= before {
+			at = max(at, min(e.until(f), before)+learnedWithin)
+		}
+	}
+	return at
+}
+
+func graceAfterALoss(e *Evidence) {
+	grace := e.Plan.Rules.Grace.Milliseconds()
+	for a, l := range e.lives {
+		end, ran := a.ranOut(l)
+		s, noted := e.spanOf(a, l, end.seq)
+		if !ran || !noted || grace == 0 {
+			continue
+		}
+		if began := a.lastOpen(s.recorded, s.committed); began > 0 && s.committed < began+grace {
+			e.at(a, end.seq).fail("call %s ran out at %d, its wait was built anew after %d, and claim_grace is %d. %s", l.call, s.committed, began, grace, a.story(l.call))
+		}
+		for _, h := range e.History.Holds {
+			if h.Session == a.name && h.Call == l.call && h.How == "lost" && h.Framed > s.recorded && e.letGo(h) == h.Over &&
+				h.Over < s.ended && s.committed < h.Over+grace && !e.shaken(a, h, s) {
+				e.at(a, end.seq).fail("call %s ran out at %d, %s had lost its claim at %d, and claim_grace is %d. %s", l.call, s.committed, h.Party, h.Over, grace, a.story(l.call))
+			}
+		}
+	}
 }
 
 func deadlineIsFixed(e *Evidence) {

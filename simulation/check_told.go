@@ -456,17 +456,16 @@ func losersAreTold(e *Evidence) {
 		}
 		a := e.account(s.Cmd.GetSession())
 		call := c.GetCallId()
+		calls := []string{call}
 		if ask, ok := s.Cmd.(*messages.AskRequest); ok {
-			for _, l := range e.asked(s, ask) {
-				if r, ended := l.result(); ended && r.Code == no.GetCode() {
-					call = l.call // it may have joined another
-				}
+			for _, l := range e.asked(s, ask) { // it may have joined another
+				calls = append(calls, l.call)
 			}
 		}
 		switch {
 		case w.GetOutcome() == "":
 			e.heard(s).fail("%s said %s, was refused with %s, and not told who won. %s", s.Party, brief(s.Cmd), no.GetCode(), a.story(call))
-		case !a.won(s, call, w):
+		case !slices.ContainsFunc(calls, func(call string) bool { return a.won(s, call, w) }):
 			e.heard(s).fail("%s said %s and was told that %s has won, which the log does not say. %s", s.Party, brief(s.Cmd), winner(w), a.story(call))
 		}
 	}
