@@ -35,9 +35,13 @@ type ShrinkReport struct {
 // ShrinkSteps is how much work a shrink does that is given no bound.
 const ShrinkSteps = 8_000_000
 
-// otherSeeds is how many more seeds a plan with less in it is tried with: what
-// was left out has moved every draw after it.
-const otherSeeds = 4
+// A plan with less in it is tried with more seeds too, since what was left out
+// has moved every draw after it: with many when a party or a session has gone,
+// with a few else.
+const (
+	someSeeds = 4
+	manySeeds = 16
+)
 
 // Shrink leaves out of a plan what it does not need to break a promise: parties,
 // faults, sessions, hosts, acts, rates, odd times, and in the end every choice
@@ -102,7 +106,9 @@ func (s *shrinking) breaks(p *Plan) bool {
 
 // less tries the plan with a change, and with other seeds while a seed decides
 // the order. A change returns false when it has nothing to change.
-func (s *shrinking) less(change func(p *Plan) bool) bool {
+func (s *shrinking) less(change func(p *Plan) bool) bool { return s.lessWith(someSeeds, change) }
+
+func (s *shrinking) lessWith(seeds uint64, change func(p *Plan) bool) bool {
 	p := s.best().clone()
 	if !change(p) {
 		return false
@@ -113,7 +119,7 @@ func (s *shrinking) less(change func(p *Plan) bool) bool {
 	if !p.drawsAnything() {
 		return false
 	}
-	for i := range uint64(otherSeeds) {
+	for i := range seeds {
 		p = p.clone()
 		p.Seed = i
 		if s.breaks(p) {
@@ -148,16 +154,16 @@ func ranges(n int, without func(lo, hi int) bool) {
 // leaveOut leaves out who and what is not needed.
 func (s *shrinking) leaveOut() {
 	ranges(len(s.best().Parties), func(lo, hi int) bool {
-		return s.less(func(p *Plan) bool { return p.dropParties(func(i int, _ PartyPlan) bool { return i >= lo && i < hi }) })
+		return s.lessWith(manySeeds, func(p *Plan) bool { return p.dropParties(func(i int, _ PartyPlan) bool { return i >= lo && i < hi }) })
 	})
 	ranges(len(s.best().Faults), func(lo, hi int) bool {
 		return s.less(func(p *Plan) bool { p.Faults = slices.Delete(p.Faults, lo, hi); return true })
 	})
 	for i := len(s.best().Sessions) - 1; i >= 0; i-- {
-		s.less(func(p *Plan) bool { return p.dropSession(i) })
+		s.lessWith(manySeeds, func(p *Plan) bool { return p.dropSession(i) })
 	}
 	for hosts := 1; hosts < s.best().Hosts; hosts++ {
-		if s.less(func(p *Plan) bool { p.fewerHosts(hosts); return true }) {
+		if s.lessWith(manySeeds, func(p *Plan) bool { p.fewerHosts(hosts); return true }) {
 			break
 		}
 	}

@@ -128,8 +128,9 @@ func (c *cli) printSwarm(s swarming, r simulation.SwarmReport, took time.Duratio
 			Workers            int                `json:"workers"`
 			SchedulesPerSecond float64            `json:"schedulesPerSecond"`
 			MessagesPerSecond  float64            `json:"messagesPerSecond"`
+			SimulatedPerSecond float64            `json:"simulatedPerSecond"`
 			Failed             []swarmFailureJSON `json:"failed"`
-		}{r.Seeds, s.first, r.Steps, r.Messages, r.Simulated.Seconds(), took.Seconds(), s.workers, rate(r.Seeds, took), rate(r.Messages, took), []swarmFailureJSON{}}
+		}{r.Seeds, s.first, r.Steps, r.Messages, r.Simulated.Seconds(), took.Seconds(), s.workers, rate(r.Seeds, took), rate(r.Messages, took), rate(int(r.Simulated.Seconds()), took), []swarmFailureJSON{}}
 		for _, f := range r.Failed {
 			doc.Failed = append(doc.Failed, swarmFailureJSON{f.Seed, f.Profile, simFailures(f.Failures), replay(f, "replay")})
 		}
