@@ -179,15 +179,16 @@ func notAfterItsTime(e *Evidence) {
 			_, skew := e.skews(host)
 			at = max(at, deadline-wallStart-skewAt(e, host, from, skew))
 		}
-		at = max(at, from, e.lastHold(a, l, committed))
-		if e.lossOf(a, l, committed) && (e.Plan.Network.Drop > 0 || e.Plan.Hosts > 1) { // a claim's end may be lost, or overtaken by the claim's last renewal
-			at += leaseMS
-		}
 		grace := e.Plan.Rules.Grace.Milliseconds()
-		limit := at + e.slack(a, at, committed)
+		free := e.lastHold(a, l, committed)
 		if e.lossOf(a, l, committed) {
-			limit += grace
+			free += grace
+			if e.Plan.Network.Drop > 0 || e.Plan.Hosts > 1 { // a claim's end may be lost, or overtaken by the claim's last renewal
+				free += leaseMS
+			}
 		}
+		at = max(at, from, free)
+		limit := at + e.slack(a, at, committed)
 		switch calm, began := e.calm(from, committed, anyFault), a.lastOpen(from, committed); {
 		case e.Plan.Disk.Refuse+e.Plan.Disk.InDoubt > 0 && (!calm || began > 0):
 			limit = max(limit, e.History.Healed+e.slack(a, at, committed)+grace) + grace + sweepMS + leaseMS + repeatMS
