@@ -189,13 +189,14 @@ func notAfterItsTime(e *Evidence) {
 		}
 		at = max(at, from, free)
 		limit := at + e.slack(a, at, committed)
-		switch calm, began := e.calm(from, committed, anyFault), a.lastOpen(from, committed); {
+		woken := at + sweepMS + e.slack(a, at, committed) // at the latest, if it was unloaded
+		switch calm, began := e.calm(from, committed, anyFault), a.lastOpen(from, min(committed, woken)); {
 		case e.Plan.Disk.Refuse+e.Plan.Disk.InDoubt > 0 && (!calm || began > 0):
 			limit = max(limit, e.History.Healed+e.slack(a, at, committed)+grace) + grace + sweepMS + leaseMS + repeatMS
 		case !calm:
 			limit = max(limit, max(began, e.lastFault(committed))+e.slack(a, at, committed)+grace) + grace + sweepMS + leaseMS + repeatMS
 		case began > 0: // it was unloaded, and woken when it was due
-			limit = max(limit, began+e.slack(a, at, committed)+grace) + sweepMS
+			limit = max(limit, began+e.slack(a, at, committed)+grace)
 		}
 		if committed > limit {
 			e.at(a, max(end, l.wait)).fail("call %s was to run out at %d (true time; its last claim ended at %d), and is %s at %d; the limit was %d. %s", l.call, at, e.lastHold(a, l, committed), l.state(), committed, limit, a.story(l.call))
