@@ -34,7 +34,7 @@
 
   // Where it stands.
 
-  let Y = [], X = [], width = 0, height = 0, zoom = 1;
+  let Y = [], X = [], width = 0, height = 0, zoom = 1, axisRows = [];
   const pause = ms => ms >= 5000 ? 22 : ms >= 1000 ? 14 : ms >= 100 ? 5 : 0;
   const seconds = ms => ms % 1000 === 0 && ms >= 10000 ? ms / 1000 + ' s'
     : Math.floor(ms / 1000) + '.' + String(ms % 1000).padStart(3, '0') + ' s';
@@ -54,7 +54,7 @@
     });
     width = x;
     let y = top0, last = 0;
-    const axisRows = [];
+    axisRows = [];
     Y = at.map((t, i) => {
       if (!used[i]) return y;
       const gap = t - last;
@@ -67,15 +67,15 @@
     });
     const end = y;
     height = end + pitch;
-    drawAxis(axisRows);
     place(used, end);
     resize();
   }
 
-  function drawAxis(rows) {
+  function drawAxis(from, til) {
     const all = [make('rect', { class: 'back', x: 0, y: 0, width: axisWidth - 11, height }),
       make('line', { class: 'spine', x1: axisWidth - 10, x2: axisWidth - 10, y1: top0 - 10, y2: height - pitch })];
-    for (const [t, y, gap] of rows) {
+    for (const [t, y, gap] of axisRows) {
+      if (y < from || y > til) continue;
       const g = make('g', { transform: `translate(0,${y})` });
       g.append(make('line', { class: 'hair', x1: axisWidth - 13, x2: width }), make('text', { x: axisWidth - 16, y: 3.5 }, seconds(t)));
       if (gap >= 1000) {
@@ -162,9 +162,11 @@
   }
   // cull draws only what is near the part that shows: a long run stays quick.
   const drawn = [...events, ...arrows];
+  for (const el of drawn) { el.far = true; el.classList.add('far'); }
   let everything = false;
   function cull() {
     const from = (view.scrollTop - 600) / zoom, til = (view.scrollTop + view.clientHeight + 600) / zoom;
+    if (everything) drawAxis(0, height); else drawAxis(from, til);
     for (const el of drawn) {
       const far = !everything && (Y[el.first] > til || Y[el.last] < from);
       if (el.far !== far) { el.far = far; el.classList.toggle('far', far); }
