@@ -10,6 +10,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// The script that docs/simulation.md shows is one.
+func TestPageShowsAScript(t *testing.T) {
+	text, err := os.ReadFile("../docs/simulation.md")
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(string(text), "```\n# ")
+	require.True(t, found)
+	script, _, _ := strings.Cut(rest, "```")
+	p, err := ParseScript("# " + script)
+	require.NoError(t, err)
+	require.Len(t, p.Parties, 2)
+	require.Empty(t, Run(p, Options{}).Failures)
+}
+
 // docs/simulation.md has every profile, verb and invariant.
 func TestPage(t *testing.T) {
 	const name = "../docs/simulation.md"
@@ -30,7 +43,7 @@ func TestPage(t *testing.T) {
 		require.NoError(t, os.WriteFile(name, []byte(page), 0o600))
 		return
 	}
-	require.Equal(t, page, string(text), "go test ./simulation -run TestPage -update writes it again")
+	require.True(t, page == string(text), "it is old: go test ./simulation -run TestPage -update writes it again")
 }
 
 func profileTable() string {

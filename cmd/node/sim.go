@@ -35,7 +35,7 @@ docs/simulation.md has the language.`,
 		Example: `  parley sim run --seeds 10000 --profile all
   parley sim replay 4711 --trace
   parley sim shrink 4711 -o race.script
-  parley sim replay race.script`,
+  parley sim show race.script -o race.html`,
 		Args: func(cmd *cobra.Command, words []string) error {
 			if len(words) == 0 {
 				return nil
@@ -44,7 +44,7 @@ docs/simulation.md has the language.`,
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	for _, verb := range []*cobra.Command{c.simRunCommand(), c.simReplayCommand(), c.simShrinkCommand(), c.simScriptCommand()} {
+	for _, verb := range []*cobra.Command{c.simRunCommand(), c.simReplayCommand(), c.simShrinkCommand(), c.simShowCommand(), c.simScriptCommand()} {
 		verb.Flags().SortFlags = false
 		verb.DisableFlagsInUseLine = true
 		cmd.AddCommand(verb)

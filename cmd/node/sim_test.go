@@ -26,6 +26,17 @@ func TestSimReplay(t *testing.T) {
 	require.Equal(t, 0, runCLI(t, "", "", "sim", "script", "8", "-o", file, "--force").exit)
 }
 
+func TestSimShow(t *testing.T) {
+	svg := runCLI(t, "", "", "sim", "show", "7", "--format", "svg")
+	require.Equal(t, 0, svg.exit, svg.err)
+	require.Contains(t, svg.out, "<svg")
+	file := filepath.Join(t.TempDir(), "seven.html")
+	require.Equal(t, 0, runCLI(t, "", "", "sim", "show", "7", "-o", file).exit)
+	html, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Contains(t, string(html), "</html>")
+}
+
 // What is wrong is named, with what is allowed.
 func TestSimRefusesWhatItCannotRun(t *testing.T) {
 	for _, c := range []struct {
@@ -38,6 +49,9 @@ func TestSimRefusesWhatItCannotRun(t *testing.T) {
 		{"", "sim replay 1 --profile all", `there is no profile "all"`},
 		{"", "sim run --hosts 99", "--hosts 99 is out of bounds"},
 		{"", "sim run --for 10", "--for 10 has no unit"},
+		{"", "sim show 1", "stdout says no format of a picture"},
+		{"", "sim show 1 -o picture.png", "picture.png says no format of a picture"},
+		{"", "sim shrink 1 --invariant no-such-one", `1 breaks no promise called "no-such-one"`},
 		{"", "sim run --seeds 0", "--seeds 0 runs nothing"},
 		{"session s1", "sim replay - --profile hard", "--profile is for seeds"},
 		{"session s1\nsing", "sim replay -", `line 2: "sing" begins no line`},
