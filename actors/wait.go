@@ -82,7 +82,7 @@ func (w *Wait) Resume(now Now) Effects {
 		w.heldTo = now.Mono + w.rules.ClaimGraceMS
 	}
 	w.arm(now, &fx)
-	w.tellQuiet(&fx)
+	w.tellQuiet(now, &fx)
 	return fx
 }
 
@@ -131,7 +131,7 @@ func (w *Wait) Step(now Now, in Envelope) Effects {
 	if _, own := in.Msg.(Fired); !own {
 		w.seen++
 	}
-	w.tellQuiet(&fx)
+	w.tellQuiet(now, &fx)
 	return fx
 }
 
@@ -381,14 +381,21 @@ func (w *Wait) overdue(now Now) bool {
 
 // tellQuiet tells the session when the wait starts or stops to matter to
 // somebody: a session with only quiet waits may be passivated. A quiet one says
-// so after each input, since the session takes it for busy until it does.
-func (w *Wait) tellQuiet(fx *Effects) {
-	quiet := len(w.askers) == 0 && len(w.claims) == 0 && !w.settling
+// so after each input, since the session takes it for busy until it does. One in
+// its grace is not quiet: unloaded and woken it would have all of it again, and
+// never end.
+func (w *Wait) tellQuiet(now Now, fx *Effects) {
+	quiet := len(w.askers) == 0 && len(w.claims) == 0 && !w.settling && !w.inGrace(now)
 	if w.ended || quiet == w.quiet && (!quiet || w.seen == w.told) {
 		return
 	}
 	w.quiet, w.told = quiet, w.seen
 	fx.Up = append(fx.Up, Quiet{Part: w.part, Quiet: quiet, Seen: w.seen})
+}
+
+// inGrace reports whether claim_grace, and not the deadline, is what is waited for.
+func (w *Wait) inGrace(now Now) bool {
+	return w.deadline != 0 && w.heldTo-now.Mono > max(0, w.deadline-now.Wall)
 }
 
 // without takes an address out of a list, in place.
