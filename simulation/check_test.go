@@ -342,3 +342,24 @@ func BenchmarkJudge(b *testing.B) {
 		}
 	}
 }
+
+// A question that nobody listens to any more, in a session that is unloaded
+// sooner than its grace is over: it had all of the grace again each time that it
+// was woken, and never ended.
+func TestAnUnloadedSessionDoesNotHoldItsDeadlineForEver(t *testing.T) {
+	p, err := ParseScript(`
+seed 7
+for 60s
+rules timeout=3s grace=10s passivate=900ms
+network delay=1ms..9ms
+hosts 1
+session s1 on h1
+agent a as r1 in s1 on h1
+  start q1 for 2s
+  wait 500ms
+  leave q1
+  wait 50s
+`)
+	require.NoError(t, err)
+	require.Empty(t, Run(p, Options{}).Failures)
+}
