@@ -1,6 +1,6 @@
 # One command each; `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help test check lint generate verify fuzz bench crash e2e faults sdk fmt ready npm
+.PHONY: help test check lint generate verify fuzz bench crash e2e faults sim soak mutants sdk fmt ready npm
 
 GO       ?= go
 LINT     := bin/golangci-lint
@@ -53,6 +53,15 @@ e2e: ready ## MCP clients of npm and Go against the built binary, with their rea
 faults: ready ## N conversations (200) through a network that cuts, stalls, repeats: make faults N=1 SEED=4711
 	@NEEDED=1 tools/npm-ready e2e/mcp
 	@GO="$(GO)" PARLEY_FAULTS_SEED=$(SEED) tools/suite TestFaults ./e2e PARLEY_FAULTS_N=$(N) -v
+
+mutants: ## every planted mistake against the simulation: make mutants ONLY=claim SEEDS=5000; writes docs/simulation.md
+	$(GO) run ./internal/cmd/mutants -seeds $(or $(SEEDS),5000) -only '$(ONLY)'
+
+sim: ## N seeds (20000) of the simulation, every profile in turn, and the same bytes in every process
+	@N='$(if $(filter file,$(origin N)),20000,$(N))' GO="$(GO)" tools/sim run
+
+soak: ## as many seeds as SOAK (10m) allows, from FIRST on; writes figures into docs/simulation.md
+	@SOAK='$(or $(SOAK),10m)' FIRST='$(or $(FIRST),1000000)' GO="$(GO)" tools/sim soak
 
 fmt: ## gofmt and buf format
 	gofmt -w $$(git ls-files -co --exclude-standard '*.go' | grep -v -e '\.pb\.go$$' -e '\.connect\.go$$')

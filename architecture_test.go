@@ -41,8 +41,8 @@ var mayImport = map[string]string{
 	".":                        "messages messages/messagesconnect sessionlog actors journal query supervisor gateway",
 	"simulation":               "messages sessionlog actors journal query supervisor .",
 	"cmd":                      ". simulation messages messages/messagesconnect",
-	"internal":                 "messages", // generators of pages; nobody imports them
-	"e2e":                      "",         // tools of tests that drive the binary; nobody imports them
+	"internal":                 "messages simulation", // generators of pages; nobody imports them
+	"e2e":                      "",                    // tools of tests that drive the binary; nobody imports them
 }
 
 // library confines one outside module (a prefix of import paths) to folders.
@@ -52,6 +52,7 @@ var libraries = []struct{ path, code, tests string }{
 	{"connectrpc.com/grpchealth", "gateway", ""},
 	{"connectrpc.com/grpcreflect", "gateway", ""},
 	{"github.com/BurntSushi/toml", "cmd/node", ""},
+	{"github.com/anishathalye/porcupine", "simulation", ""},
 	{"github.com/asynkron/protoactor-go", "supervisor", ""},
 	{"github.com/bufbuild/protocompile", "", "messages"},
 	{"github.com/creack/pty", "", "cmd/node"},
@@ -428,7 +429,7 @@ func walk(visit func(name string, d fs.DirEntry) error) error {
 			return err
 		case d.IsDir() && slices.Contains([]string{".git", "bin", "data", "node_modules"}, d.Name()):
 			return filepath.SkipDir
-		case d.IsDir() || !d.Type().IsRegular() || name == "parley" || path.Ext(name) == ".test" || path.Ext(name) == ".prof":
+		case d.IsDir() || !d.Type().IsRegular() || name == "parley" || name == ".git" || path.Ext(name) == ".test" || path.Ext(name) == ".prof":
 			return nil
 		}
 		return visit(name, d)

@@ -54,9 +54,9 @@ func Open(cfg Config) (*Node, error) {
 		NewSession: func(session string, opened journal.Opened) (actors.Machine, error) {
 			return actors.NewSession(rules, session, opened.Header, opened.Events)
 		},
-		NewDoor: func(self actors.Addr) actors.Machine { return actors.NewDoor(self.Key) },
+		NewDoor: func(self actors.Addr) actors.Machine { return actors.NewDoor(self.Key, 0) },
 		NewClaim: func(self actors.Addr, session, call string) actors.Machine {
-			return actors.NewClaim(self, session, call)
+			return actors.NewClaim(self, session, call, 0)
 		},
 	})
 	if err != nil {

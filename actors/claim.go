@@ -5,8 +5,8 @@ import (
 	"github.com/parleyrun/parley/sessionlog"
 )
 
-// claimReplyMS is how long a claim waits for its session's word before it ends
-// its stream as retryable.
+// claimReplyMS is how long a claim without a lease waits for its session's word
+// before it ends its stream as retryable.
 const claimReplyMS = 10_000
 
 // Claim is one client's hold on a wait. It lives beside the client's stream
@@ -15,40 +15,50 @@ const claimReplyMS = 10_000
 //	opening ──ClaimFrame──▶ held ──ClaimEnd──▶ over
 //	   │                     │
 //	   └──── StreamClosed ◀──┘   tells the session: released, or lost
+//
+// With a lease it opens itself again all the time, so that its wait knows that
+// it is there, and it that its wait is: whoever hears nothing for the length of
+// the lease lets go. So a claim comes back by itself to a session that restarted
+// or moved.
 type Claim struct {
 	self    Addr
 	session string
 	call    string
+	lease   int64 // ms; 0: none
+	heard   int64 // monotonic: the latest frame, or the start
 	gen     uint32
 	framed  bool
 	over    bool
 }
 
-// NewClaim builds the claim of one stream.
-func NewClaim(self Addr, session, call string) *Claim {
-	return &Claim{self: self, session: session, call: call}
+// NewClaim builds the claim of one stream. leaseMS is for a session that may be
+// on another node; 0: a claim's end is a message that is not lost.
+func NewClaim(self Addr, session, call string, leaseMS int64) *Claim {
+	return &Claim{self: self, session: session, call: call, lease: max(0, leaseMS)}
 }
 
 // Apply does nothing: a claim is volatile.
 func (c *Claim) Apply(sessionlog.Event) {}
 
 // Resume opens the claim.
-func (c *Claim) Resume(Now) Effects {
+func (c *Claim) Resume(now Now) Effects {
 	var fx Effects
-	c.open(&fx)
+	c.heard = now.Mono
+	c.open(now, &fx)
 	return fx
 }
 
 // Step decides one input.
-func (c *Claim) Step(_ Now, in Envelope) Effects {
+func (c *Claim) Step(now Now, in Envelope) Effects {
 	var fx Effects
 	if c.over {
 		return fx
 	}
 	switch m := in.Msg.(type) {
 	case *messages.ClaimFrame:
-		c.gen++
-		fx.Timers = append(fx.Timers, Timer{Name: "reply", After: -1, Gen: c.gen})
+		if c.heard = now.Mono; c.lease == 0 {
+			c.stopTimer(&fx)
+		}
 		if !c.framed { // exactly one frame; a re-opened claim has had it
 			c.framed = true
 			fx.Replies = append(fx.Replies, Reply{Addr{Key: Out}, m})
@@ -58,31 +68,48 @@ func (c *Claim) Step(_ Now, in Envelope) Effects {
 	case StreamClosed:
 		c.over = true
 		c.release(m.Lost, &fx)
-		c.gen++
-		fx.Timers = append(fx.Timers, Timer{Name: "reply", After: -1, Gen: c.gen})
+		c.stopTimer(&fx)
 	case SessionGone:
 		if m.Session == c.session {
-			c.open(&fx)
+			c.open(now, &fx)
 		}
 	case *messages.Refusal: // no frame will come: there is no such session, or it is not served now
+		if c.framed && c.lease > 0 && m.GetCode() == string(messages.Unavailable) {
+			break // it is on its way to another node, or about to start: the lease says how long to try
+		}
 		if messages.Lookup(messages.Code(m.GetCode())).Kind == messages.RefusalKind {
 			c.finish(&messages.ClaimEnd{Reason: "unknown"}, &fx) // an empty stream, not an error
 		} else {
 			c.giveUp(&fx)
 		}
 	case Fired:
-		if m.Gen == c.gen {
+		switch {
+		case m.Gen != c.gen:
+		case now.Mono-c.heard < c.lease:
+			c.open(now, &fx)
+		default:
 			c.giveUp(&fx)
 		}
 	}
 	return fx
 }
 
-func (c *Claim) open(fx *Effects) {
+// open claims the wait, for the first time or again, and starts the timer: for
+// the next time, or for the end of its patience.
+func (c *Claim) open(now Now, fx *Effects) {
 	c.gen++
 	fx.Sends = append(fx.Sends, Send{To: SessionAddr(c.session), From: c.self,
-		Msg: &messages.ClaimOpen{Session: c.session, CallId: c.call}})
-	fx.Timers = append(fx.Timers, Timer{Name: "reply", After: claimReplyMS, Gen: c.gen})
+		Msg: &messages.ClaimOpen{Session: c.session, CallId: c.call, LeaseMs: c.lease}})
+	after := int64(claimReplyMS)
+	if c.lease > 0 {
+		after = max(0, min(max(1, c.lease*3/10), c.heard+c.lease-now.Mono))
+	}
+	fx.Timers = append(fx.Timers, Timer{Name: "reply", After: after, Gen: c.gen})
+}
+
+func (c *Claim) stopTimer(fx *Effects) {
+	c.gen++
+	fx.Timers = append(fx.Timers, Timer{Name: "reply", After: -1, Gen: c.gen})
 }
 
 // giveUp ends the stream as retryable. The session may only be slow, and still
@@ -99,7 +126,6 @@ func (c *Claim) release(lost bool, fx *Effects) {
 
 func (c *Claim) finish(end *messages.ClaimEnd, fx *Effects) {
 	c.over = true
-	c.gen++
-	fx.Timers = append(fx.Timers, Timer{Name: "reply", After: -1, Gen: c.gen})
+	c.stopTimer(fx)
 	fx.Replies = append(fx.Replies, Reply{Addr{Key: Out}, end})
 }

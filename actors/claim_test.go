@@ -14,7 +14,7 @@ var claimAddr = actors.Addr{Key: "claim/n/1"}
 // opened is a claim that has asked for its wait, and the timer it waits by.
 func opened(t *testing.T) (*actors.Claim, actors.Timer) {
 	t.Helper()
-	c := actors.NewClaim(claimAddr, "s1", "c1")
+	c := actors.NewClaim(claimAddr, "s1", "c1", 0)
 	fx := c.Resume(actors.Now{})
 	require.Equal(t, []actors.Send{{To: actors.SessionAddr("s1"), From: claimAddr, Msg: &messages.ClaimOpen{Session: "s1", CallId: "c1"}}}, fx.Sends)
 	require.Len(t, fx.Timers, 1)

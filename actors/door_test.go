@@ -22,7 +22,7 @@ func TestDoor(t *testing.T) {
 		return []actors.Send{{To: actors.SessionAddr("s1"), From: actors.Addr{Key: "door/n", Corr: corr}, Msg: m}}
 	}
 	t.Run("a command goes to its session, its answer to whoever asked, once", func(t *testing.T) {
-		d := actors.NewDoor("door/n")
+		d := actors.NewDoor("door/n", 0)
 		cmd := submitReq("c1", "s")
 		require.Equal(t, sent(7, cmd), hear(d, call(7, cmd)).Sends)
 		res := &messages.SubmitResponse{}
@@ -31,7 +31,7 @@ func TestDoor(t *testing.T) {
 		require.True(t, fx.Empty(), "a duplicate finds nobody")
 	})
 	t.Run("what went unanswered is asked again when its session is lost, in order, as it was", func(t *testing.T) {
-		d := actors.NewDoor("door/n")
+		d := actors.NewDoor("door/n", 0)
 		one, two, other := submitReq("c1", "one"), submitReq("c1", "two"), &messages.SubmitRequest{Session: "s2"}
 		for corr, cmd := range []messages.Command{one, two, other} {
 			hear(d, call(uint64(corr), cmd))
@@ -42,7 +42,7 @@ func TestDoor(t *testing.T) {
 		require.Equal(t, sent(1, two), hear(d, actors.SessionGone{Session: "s1"}).Sends)
 	})
 	t.Run("a durable ask is repeated without its text", func(t *testing.T) {
-		d := actors.NewDoor("door/n")
+		d := actors.NewDoor("door/n", 0)
 		hear(d, call(7, askReq("c1")))
 		require.Len(t, answer(d, 7, waiting).Replies, 1, "waiting is passed on, and is not the answer")
 		resume := &messages.AskRequest{Session: "s1", Root: "root", Attempt: "try-c1", CallId: "c1", Resume: true}
@@ -55,7 +55,7 @@ func TestDoor(t *testing.T) {
 		require.True(t, fx.Empty())
 	})
 	t.Run("a caller that leaves ends its subscription and nothing else", func(t *testing.T) {
-		d := actors.NewDoor("door/n")
+		d := actors.NewDoor("door/n", 0)
 		hear(d, call(1, askReq("", attempt("a1"))))
 		hear(d, call(2, askReq("c2")))
 		answer(d, 2, &messages.AskResponse{CallId: "c2", Outcome: waiting.GetOutcome()})

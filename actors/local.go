@@ -64,8 +64,12 @@ type (
 		Unkeyed bool
 		Reason  string
 	}
-	// OpenClaim and CloseClaim come from a claim.
-	OpenClaim  struct{ From Addr }
+	// OpenClaim and CloseClaim come from a claim. LeaseMS is how long it holds
+	// unless it is opened again; 0: until it is closed.
+	OpenClaim struct {
+		From    Addr
+		LeaseMS int64
+	}
 	CloseClaim struct {
 		From Addr
 		Lost bool

@@ -25,7 +25,7 @@ type Machine interface {
 type Now struct{ Wall, Mono int64 }
 
 // Addr is where an answer goes: a value that travels, never a process. Key is
-// "s/<session>", "door/<node>" or "claim/<node>/<id>"; Corr tells one question
+// "s/<session>", "door/<node>/<life>" or "claim/<node>/<id>"; Corr tells one question
 // of that address from another.
 type Addr struct {
 	Key  string

@@ -455,7 +455,7 @@ func (s *Session) fired(now Now, m Fired) Effects {
 
 func (s *Session) openClaim(from Addr, m *messages.ClaimOpen) Effects {
 	if i := s.partIndex(m.GetCallId()); i >= 0 {
-		return Effects{Parts: []ToPart{s.tellWait(i, OpenClaim{from})}}
+		return Effects{Parts: []ToPart{s.tellWait(i, OpenClaim{from, m.GetLeaseMs()})}}
 	}
 	reason := "unknown" // an unknown or finished wait gives an empty stream, not an error
 	if _, ok := s.past.winner(m.GetCallId()); ok {

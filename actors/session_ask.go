@@ -170,6 +170,9 @@ func (s *Session) checkMayAsk(a asking) *messages.Error {
 	if _, queued := s.fold.lists.ReplyFor(a.callID); queued { // it would settle the new question (fault W1)
 		return messages.Refuse(messages.ReplyQueued, "a reply is already queued for question call %q", a.callID)
 	}
+	if _, waits := s.fold.continued(a.callID); waits && !a.timed { // the projection keeps the earlier one: an answer would be to its words
+		return messages.Refuse(messages.DuplicateWait, "the question call %q was asked before and can still be answered; give a legacy call an id of its own", a.callID)
+	}
 	if n := len(s.fold.openCalls()); n >= s.rules.OpenCallsMax {
 		return messages.Refuse(messages.TooLarge, "session %q has %d open question calls, the limit is %d", s.id, n, s.rules.OpenCallsMax)
 	}

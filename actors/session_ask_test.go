@@ -280,6 +280,8 @@ func TestAskRefused(t *testing.T) {
 		{"Q-061 and before a registered wait", func(r *rig) { r.ask("c1") }, askReq("c1", withTimeout(0), attempt("other")), messages.BadTimeout},
 		{"Q-024 bad arguments come before a dead caller", nil, askReq("c1", arguments(`{}`), root("gone")), messages.InvalidArgs},
 		{"Q-062 a dead caller comes before the questions of a timed ask", nil, askReq("c1", empty, root("gone")), messages.CallerNotLive},
+		{"a legacy call under the id of a question that can still be answered: the projection keeps that one (Q-132)",
+			func(r *rig) { r.ask("c1", withTimeout(1)); r.Advance(1000) }, askReq("c1", legacy, attempt("other")), messages.DuplicateWait},
 		{"Q-063 a registered wait comes before the questions of a timed ask", func(r *rig) { r.ask("c1") }, askReq("c1", empty, attempt("other")), messages.DuplicateWait},
 		{"Q-042 the questions of a blocking ask come before a dead caller", nil, askReq("c1", empty, withTimeout(-1), root("gone")), messages.EmptyQuestions},
 		{"Q-042 and those of a legacy one", nil, askReq("c1", empty, legacy, root("gone")), messages.EmptyQuestions},

@@ -99,15 +99,15 @@ var everyMachine = []machine{
 	}, []any{actors.LateSubmit{}, actors.Recorded{}, actors.Refused{}, actors.ClaimMarks{}, actors.AdmitMarks{}, actors.TurnEnded{},
 		actors.Admitted{}, actors.Inserted{}, actors.Await{}, actors.DropAsker{}}},
 	{"claim", func(*testing.T) actors.Machine {
-		c := actors.NewClaim(claimAddr, "s1", "c1")
+		c := actors.NewClaim(claimAddr, "s1", "c1", 0)
 		c.Resume(actors.Now{})
 		return c
 	}, []any{&messages.ClaimFrame{}, &messages.ClaimEnd{}, &messages.Refusal{}, actors.StreamClosed{}, actors.SessionGone{}, actors.Fired{}}},
 	{"door", func(*testing.T) actors.Machine {
-		d := actors.NewDoor("door/n")
+		d := actors.NewDoor("door/n", 0)
 		hear(d, actors.DoorCall{Corr: 1, Cmd: askReq("c1")})
 		return d
-	}, []any{actors.DoorCall{}, actors.DoorCancel{}, actors.SessionGone{}}},
+	}, []any{actors.DoorCall{}, actors.DoorCancel{}, actors.SessionGone{}, actors.Fired{}}},
 }
 
 // knows: its own types; a session also every command, a door also every reply.

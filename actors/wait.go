@@ -43,10 +43,19 @@ type Wait struct {
 	gen      uint32
 	corr     uint32
 	heldTo   int64 // monotonic: claim_grace holds a passed deadline until then
-	claims   []Addr
+	claims   []hold
 	askers   []Addr
 	rivals   []proposal // [0] is the one being recorded while settling
 }
+
+// hold is one claim on a wait.
+type hold struct {
+	claim Addr
+	until int64 // monotonic: it is lost then, unless it was heard again; 0: held until its end
+}
+
+// leaseMaxMS bounds what a claim may ask for, so that no number harms a wait.
+const leaseMaxMS = 3_600_000
 
 // proposal is one bid to settle the call, with whoever made it.
 type proposal struct {
@@ -73,7 +82,7 @@ func (w *Wait) Resume(now Now) Effects {
 		w.heldTo = now.Mono + w.rules.ClaimGraceMS
 	}
 	w.arm(now, &fx)
-	w.tellQuiet(&fx)
+	w.tellQuiet(now, &fx)
 	return fx
 }
 
@@ -104,7 +113,7 @@ func (w *Wait) Step(now Now, in Envelope) Effects {
 		w.propose(proposal{m.From, m, Outcome{Kind: OutcomeLost, Unkeyed: m.Unkeyed, Reason: m.Reason}}, &fx)
 	case Fired:
 		if m.Gen == w.gen && !w.ended { // an older generation was replaced while this one lay in the mailbox
-			w.propose(proposal{out: Outcome{Kind: OutcomeDeadline}}, &fx)
+			w.fired(now, &fx)
 		}
 	case Recorded:
 		if w.settling && m.Corr == w.corr {
@@ -122,7 +131,7 @@ func (w *Wait) Step(now Now, in Envelope) Effects {
 	if _, own := in.Msg.(Fired); !own {
 		w.seen++
 	}
-	w.tellQuiet(&fx)
+	w.tellQuiet(now, &fx)
 	return fx
 }
 
@@ -133,7 +142,7 @@ func (w *Wait) addAsker(m AddAsker) {
 }
 
 // openClaim holds Q-082 … Q-085. The same claim again gets its frame again: it
-// was repeated because its session had been lost.
+// renews its lease, or was repeated because its session had been lost.
 func (w *Wait) openClaim(now Now, m OpenClaim, fx *Effects) {
 	if w.ended {
 		fx.Sends = append(fx.Sends, Send{To: m.From, Msg: &messages.ClaimEnd{Reason: "settled"}})
@@ -144,36 +153,81 @@ func (w *Wait) openClaim(now Now, m OpenClaim, fx *Effects) {
 		w.propose(proposal{out: Outcome{Kind: OutcomeDeadline}}, fx)
 		return
 	}
-	if !slices.Contains(w.claims, m.From) {
-		w.claims = append(w.claims, m.From)
-	}
 	w.disarm(fx)
+	w.hold(now, m)
+	w.arm(now, fx)
 	fx.Sends = append(fx.Sends, Send{To: m.From, Msg: &messages.ClaimFrame{
 		RemainingMs: max(0, w.deadline-now.Wall), Never: w.deadline == 0,
 	}})
 }
 
+// hold notes a claim, or that it was heard again.
+func (w *Wait) hold(now Now, m OpenClaim) {
+	h := hold{claim: m.From}
+	if m.LeaseMS > 0 {
+		h.until = now.Mono + min(m.LeaseMS, leaseMaxMS)
+	}
+	if i := w.holds(m.From); i >= 0 {
+		w.claims[i] = h
+		return
+	}
+	w.claims = append(w.claims, h)
+}
+
+// holds is where a claim is in the list; -1: it has none.
+func (w *Wait) holds(claim Addr) int {
+	return slices.IndexFunc(w.claims, func(h hold) bool { return h.claim == claim })
+}
+
 // closeClaim holds: the last claim's end restores the original
 // deadline. A claim that was lost, not released, holds a passed one a little.
 func (w *Wait) closeClaim(now Now, from Addr, lost bool, fx *Effects) {
-	before := len(w.claims)
-	w.claims = without(w.claims, from)
-	if len(w.claims) == before || w.ended {
+	i := w.holds(from)
+	if i < 0 || w.ended {
 		return
 	}
+	if w.earliest() != 0 {
+		w.disarm(fx)
+	}
+	w.claims = slices.Delete(w.claims, i, i+1)
 	if lost {
 		w.heldTo = max(w.heldTo, now.Mono+w.rules.ClaimGraceMS)
 	}
-	if len(w.claims) == 0 {
-		w.arm(now, fx)
+	w.arm(now, fx)
+}
+
+// earliest is when the first lease ends; 0: none does.
+func (w *Wait) earliest() int64 {
+	var first int64
+	for _, h := range w.claims {
+		if h.until != 0 && (first == 0 || h.until < first) {
+			first = h.until
+		}
 	}
+	return first
+}
+
+// fired: a lease has ended, or, with nobody holding, the deadline has passed.
+// The timer of a lease is moved whenever its claim is heard, so whoever is due
+// now has been silent, and is lost.
+func (w *Wait) fired(now Now, fx *Effects) {
+	if len(w.claims) == 0 {
+		w.propose(proposal{out: Outcome{Kind: OutcomeDeadline}}, fx)
+		return
+	}
+	before := len(w.claims)
+	w.claims = slices.DeleteFunc(w.claims, func(h hold) bool { return h.until != 0 && h.until <= now.Mono })
+	if len(w.claims) < before {
+		w.heldTo = max(w.heldTo, now.Mono+w.rules.ClaimGraceMS)
+	}
+	w.arm(now, fx)
 }
 
 // expire: a client's countdown ended. While others hold the wait it only
 // releases its own claim, unless the policy is that the first one decides.
 func (w *Wait) expire(now Now, m WaitExpire, fx *Effects) {
 	claim := Addr{Key: m.Req.GetClaim()}
-	others := slices.ContainsFunc(w.claims, func(c Addr) bool { return c != claim })
+	others := slices.ContainsFunc(w.claims, func(h hold) bool { return h.claim != claim })
 	if !w.ended && others && !w.rules.FirstExpiryWins {
 		w.closeClaim(now, claim, false, fx)
 		fx.Replies = append(fx.Replies, Reply{m.From, &messages.ExpireResponse{}})
@@ -248,7 +302,7 @@ func (w *Wait) end(end End, won bool, fx *Effects) {
 		w.tell(p, end, won && i == 0, fx)
 	}
 	for _, c := range w.claims {
-		fx.Sends = append(fx.Sends, Send{To: c, Msg: &messages.ClaimEnd{Reason: "settled"}})
+		fx.Sends = append(fx.Sends, Send{To: c.claim, Msg: &messages.ClaimEnd{Reason: "settled"}})
 	}
 	w.askers, w.rivals, w.claims, w.settling = nil, nil, nil, false
 }
@@ -292,23 +346,32 @@ func (w *Wait) tell(p proposal, end End, won bool, fx *Effects) {
 	}
 }
 
-// arm starts the timer for the original deadline. Its length is
-// fixed now: a wall-clock jump does not re-arm it.
+// arm starts the wait's one timer: for the original deadline, or,
+// while claims hold it, for the end of the first lease. Its length is fixed now:
+// a wall-clock jump does not re-arm it.
 func (w *Wait) arm(now Now, fx *Effects) {
-	if w.deadline == 0 || w.ended || len(w.claims) > 0 {
-		return
+	switch first := w.earliest(); {
+	case w.ended:
+	case first != 0:
+		w.setTimer("lease", max(0, first-now.Mono), fx)
+	case w.deadline != 0 && len(w.claims) == 0:
+		w.setTimer("deadline", max(0, w.deadline-now.Wall, w.heldTo-now.Mono), fx)
 	}
-	w.gen++
-	after := max(0, w.deadline-now.Wall, w.heldTo-now.Mono)
-	fx.Timers = append(fx.Timers, Timer{Name: "deadline", After: after, Gen: w.gen})
 }
 
+// disarm stops whichever timer the claims of now allow. It comes before they change.
 func (w *Wait) disarm(fx *Effects) {
-	if w.deadline == 0 {
-		return
+	switch {
+	case w.earliest() != 0:
+		w.setTimer("lease", -1, fx)
+	case w.deadline != 0:
+		w.setTimer("deadline", -1, fx)
 	}
+}
+
+func (w *Wait) setTimer(name string, after int64, fx *Effects) {
 	w.gen++
-	fx.Timers = append(fx.Timers, Timer{Name: "deadline", After: -1, Gen: w.gen})
+	fx.Timers = append(fx.Timers, Timer{Name: name, After: after, Gen: w.gen})
 }
 
 // overdue reports whether the deadline has passed and no grace holds it.
@@ -318,14 +381,21 @@ func (w *Wait) overdue(now Now) bool {
 
 // tellQuiet tells the session when the wait starts or stops to matter to
 // somebody: a session with only quiet waits may be passivated. A quiet one says
-// so after each input, since the session takes it for busy until it does.
-func (w *Wait) tellQuiet(fx *Effects) {
-	quiet := len(w.askers) == 0 && len(w.claims) == 0 && !w.settling
+// so after each input, since the session takes it for busy until it does. One in
+// its grace is not quiet: unloaded and woken it would have all of it again, and
+// never end.
+func (w *Wait) tellQuiet(now Now, fx *Effects) {
+	quiet := len(w.askers) == 0 && len(w.claims) == 0 && !w.settling && !w.inGrace(now)
 	if w.ended || quiet == w.quiet && (!quiet || w.seen == w.told) {
 		return
 	}
 	w.quiet, w.told = quiet, w.seen
 	fx.Up = append(fx.Up, Quiet{Part: w.part, Quiet: quiet, Seen: w.seen})
+}
+
+// inGrace reports whether claim_grace, and not the deadline, is what is waited for.
+func (w *Wait) inGrace(now Now) bool {
+	return w.deadline != 0 && w.heldTo-now.Mono > max(0, w.deadline-now.Wall)
 }
 
 // without takes an address out of a list, in place.

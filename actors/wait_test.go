@@ -505,3 +505,18 @@ func TestRivals(t *testing.T) {
 		require.Equal(t, messages.Settled, codeOf(fx.Replies[0].Msg))
 	})
 }
+
+// A wait in its grace keeps its session loaded: unloaded and woken again it would
+// have all of the grace again, and never end.
+func TestGraceOutlastsPassivation(t *testing.T) {
+	r := newRig(t, func(rules *actors.Rules) { rules.ClaimGraceMS, rules.PassivateAfterMS = 10_000, 900 })
+	r.ask("c1", withTimeout(2))
+	r.Kill(actors.WaitPart) // rebuilt without its asker, and with a grace
+	r.Advance(9_900)
+	require.False(t, r.Passivated)
+	require.Equal(t, "open", r.state("c1"))
+	r.Advance(100)
+	require.Equal(t, "continued", r.state("c1"))
+	r.Advance(900)
+	require.True(t, r.Passivated)
+}

@@ -3601,9 +3601,12 @@ func (x *AcknowledgeResponse) GetKnown() bool {
 
 // The claim's side of a wait. A claim speaks to its session's address.
 type ClaimOpen struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	CallId        string                 `protobuf:"bytes,2,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	CallId  string                 `protobuf:"bytes,2,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	// The claim is lost when it has not been opened again for that long; 0: it
+	// holds until its release. A claim on another node than its session has one.
+	LeaseMs       int64 `protobuf:"varint,3,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3652,7 +3655,15 @@ func (x *ClaimOpen) GetCallId() string {
 	return ""
 }
 
-// ClaimFrame is the first and only frame of a claim: the host's remainder (Q-084).
+func (x *ClaimOpen) GetLeaseMs() int64 {
+	if x != nil {
+		return x.LeaseMs
+	}
+	return 0
+}
+
+// ClaimFrame answers a ClaimOpen, each one: the host's remainder. The client
+// sees the first and no other (Q-084).
 type ClaimFrame struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	RemainingMs int64                  `protobuf:"varint,1,opt,name=remaining_ms,json=remainingMs,proto3" json:"remaining_ms,omitempty"`
@@ -4121,10 +4132,11 @@ const file_command_proto_rawDesc = "" +
 	"\acall_id\x18\x02 \x01(\tR\x06callId\x12 \n" +
 	"\vcorrelation\x18\x03 \x01(\tR\vcorrelation\"+\n" +
 	"\x13AcknowledgeResponse\x12\x14\n" +
-	"\x05known\x18\x01 \x01(\bR\x05known\">\n" +
+	"\x05known\x18\x01 \x01(\bR\x05known\"Y\n" +
 	"\tClaimOpen\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x17\n" +
-	"\acall_id\x18\x02 \x01(\tR\x06callId\"E\n" +
+	"\acall_id\x18\x02 \x01(\tR\x06callId\x12\x19\n" +
+	"\blease_ms\x18\x03 \x01(\x03R\aleaseMs\"E\n" +
 	"\n" +
 	"ClaimFrame\x12!\n" +
 	"\fremaining_ms\x18\x01 \x01(\x03R\vremainingMs\x12\x14\n" +

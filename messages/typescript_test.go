@@ -21,6 +21,9 @@ func TestGeneratedTypeScriptIsCurrent(t *testing.T) {
 	embedded := regexp.MustCompile(`fileDesc\("([A-Za-z0-9+/]+)"`)
 	want := map[string]bool{}
 	for _, f := range schemas(t) {
+		if f.Path() == "wire.proto" {
+			continue // what nodes say to each other is no client's
+		}
 		name := strings.TrimSuffix(f.Path(), ".proto") + "_pb.ts"
 		want[name] = true
 		text, err := os.ReadFile(filepath.Join(dir, name))

@@ -9,13 +9,12 @@ import (
 
 	"github.com/parleyrun/parley/actors"
 	"github.com/parleyrun/parley/journal"
-	"github.com/parleyrun/parley/messages"
 )
 
 // Config is what a System is made of. The four fields without a default are
 // Journal, NewSession, NewDoor and NewClaim.
 type Config struct {
-	// Node is this node's name in addresses ("door/<node>"). It may not hold a
+	// Node is this node's name in addresses ("door/<node>/<life>"). It may not hold a
 	// slash. Defaults to "local".
 	Node string
 	// Runtime is the world. Defaults to a RealRuntime with its own actor system.
@@ -32,9 +31,15 @@ type Config struct {
 	// NewClaim builds the machine of one claim.
 	NewClaim func(self actors.Addr, session, call string) actors.Machine
 
-	// Remote carries a message to an address of another node. Nil: such
-	// messages are dropped; whoever needs them repeats them.
-	Remote func(to, from actors.Addr, msg messages.Message)
+	// Place names the node that runs a session; "" is this one. It is asked for
+	// every message, from any goroutine, and may answer otherwise each time: a
+	// session that runs in two places is fenced by the journal. It must not
+	// block. Nil: every session runs here.
+	Place func(session string) (node string)
+	// Peer is the address of another node's actor system, as the engine's
+	// network or address resolver knows it. What is for a node without one is
+	// dropped, and whoever needs it repeats it. Nil: there are no other nodes.
+	Peer func(node string) (address string, ok bool)
 
 	// Backoff is the pause before the first restart after a crash; it doubles
 	// with every further one within a minute. Defaults to 10 ms.

@@ -231,7 +231,7 @@ func (w *brittleWorld) SendAfter(d time.Duration, to *actor.PID, msg any) func()
 
 func TestDoorThatCrashesAnswersEverybodyAndStartsAgain(t *testing.T) {
 	n := newNode(t, func(c *Config, n *node) {
-		c.NewDoor = func(self actors.Addr) actors.Machine { return &brittleDoor{actors.NewDoor(self.Key)} }
+		c.NewDoor = func(self actors.Addr) actors.Machine { return &brittleDoor{actors.NewDoor(self.Key, 0)} }
 	})
 	asked := n.say("s", "seed") // waits
 	n.w.settle()

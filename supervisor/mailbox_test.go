@@ -3,9 +3,22 @@ package supervisor
 import (
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+
+	"github.com/parleyrun/parley/supervisor/mailboxtest"
 )
+
+func TestMailboxKeepsTheContract(t *testing.T) {
+	mailboxtest.Run(t, func(t *testing.T) mailboxtest.Rig {
+		return mailboxtest.Rig{
+			Engine: newEngine(), New: newMailbox,
+			Until: func(t testing.TB, done func() bool) { require.Eventually(t, done, 20*time.Second, time.Millisecond) },
+		}
+	})
+}
 
 // collector is an invoker that keeps what it was given and panics when told to.
 type collector struct {

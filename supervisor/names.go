@@ -11,6 +11,7 @@ import (
 const (
 	doorName    = "door"
 	nurseName   = "nurse"
+	peersName   = "peers"
 	sweeperName = "sweeper"
 
 	sessionPrefix = "s/"

@@ -49,7 +49,7 @@ func park(b *testing.B, sessions int) *System {
 	sys, err := Start(Config{
 		Journal: nullJournal{}, Logger: log, Runtime: NewRealRuntime(log), SweepEvery: -1,
 		NewSession: func(string, journal.Opened) (actors.Machine, error) { return &parkedSession{}, nil },
-		NewDoor:    func(self actors.Addr) actors.Machine { return actors.NewDoor(self.Key) },
+		NewDoor:    func(self actors.Addr) actors.Machine { return actors.NewDoor(self.Key, 0) },
 		NewClaim:   func(actors.Addr, string, string) actors.Machine { return nil },
 	})
 	if err != nil {

@@ -114,8 +114,9 @@ func (r *router) bounce(session string, in *actors.Envelope) {
 }
 
 // departed forgets a session that has stopped, and starts it again if anything
-// was said to it meanwhile.
+// was said to it meanwhile: here, or where it runs by now.
 func (r *router) departed(session string) {
+	moved := r.sys.placed(session) != ""
 	r.mu.Lock()
 	var left departure
 	if d := r.leaving[session]; d != nil {
@@ -123,8 +124,13 @@ func (r *router) departed(session string) {
 	}
 	delete(r.leaving, session)
 	delete(r.routes, session)
+	again := append(left.bounced, left.queued...)
+	var elsewhere []*actors.Envelope
+	if moved && !r.closing {
+		again, elsewhere = nil, again
+	}
 	var refusals []refused
-	for _, in := range append(left.bounced, left.queued...) {
+	for _, in := range again {
 		if err := r.deliverLocked(session, in); err != nil {
 			refusals = append(refusals, refused{in, err})
 		}
@@ -134,8 +140,22 @@ func (r *router) departed(session string) {
 	for _, f := range refusals {
 		r.sys.refuse(session, f.in, f.err)
 	}
+	for _, in := range elsewhere {
+		if msg, ok := in.Msg.(messages.Message); ok {
+			r.sys.route(actors.SessionAddr(session), in.From, msg)
+		}
+	}
 	if empty != nil {
 		empty()
+	}
+}
+
+// unload has a session stop if it is live.
+func (r *router) unload(session string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if pid := r.routes[session]; pid != nil && r.leaving[session] == nil {
+		r.sys.root.Send(pid, quit{})
 	}
 }
 

@@ -38,7 +38,7 @@ func TestWhatArrivesWhileASessionLeavesComesAfterWhatWasInItsMailbox(t *testing.
 	n.w.settle()
 	n.took()
 	deliver := func(text string) {
-		n.Deliver(actors.SessionAddr("s"), actors.Addr{}, steer("s", text))
+		n.route(actors.SessionAddr("s"), actors.Addr{}, steer("s", text))
 	}
 	deliver("bye")
 	deliver("1")
@@ -93,7 +93,7 @@ func TestClaimHoldsEndsAndIsOpenedAgain(t *testing.T) {
 func TestClaimThatCrashesIsLostForBothSides(t *testing.T) {
 	n := newNode(t, func(c *Config, n *node) {
 		c.NewClaim = func(self actors.Addr, session, call string) actors.Machine {
-			return &brittleClaim{actors.NewClaim(self, session, call)}
+			return &brittleClaim{actors.NewClaim(self, session, call, 0)}
 		}
 	})
 	n.say("s", "log a")
@@ -165,21 +165,6 @@ func TestWaitingIsNotTheLastWord(t *testing.T) {
 	n.w.settle()
 	equal(t, "answers", len(a.got), 2)
 	equal(t, "callers", n.Snapshot().Callers, 0)
-}
-
-func TestForeignAddressesGoToTheHook(t *testing.T) {
-	var went []string
-	n := newNode(t, func(c *Config, _ *node) {
-		c.Remote = func(to, from actors.Addr, msg messages.Message) {
-			went = append(went, to.String()+" from "+from.String()+": "+answerText(msg))
-		}
-	})
-	for _, key := range []string{"door/other", "claim/other/7", "claim/n/unknown"} {
-		n.Deliver(actors.SessionAddr("s"), actors.Addr{Key: key, Corr: 3}, steer("s", "echo"))
-	}
-	n.w.settle()
-	equal(t, "went", strings.Join(went, "; "), "door/other#3 from s/s#3: echo; claim/other/7#3 from s/s#3: echo")
-	equal(t, "our own that is gone is dropped", len(n.logs.of("dropped", "to")), 1)
 }
 
 func TestStopFinishesTheAppendInFlightAndAnswersTheRest(t *testing.T) {
@@ -328,9 +313,9 @@ func realNode(t testing.TB, session func(string, journal.Opened) (actors.Machine
 	j := memory.New(nil)
 	sys, err := Start(Config{
 		Journal: j, Logger: log, Runtime: NewRealRuntime(log), NewSession: session, SweepEvery: -1,
-		NewDoor: func(self actors.Addr) actors.Machine { return actors.NewDoor(self.Key) },
+		NewDoor: func(self actors.Addr) actors.Machine { return actors.NewDoor(self.Key, 0) },
 		NewClaim: func(self actors.Addr, session, call string) actors.Machine {
-			return actors.NewClaim(self, session, call)
+			return actors.NewClaim(self, session, call, 0)
 		},
 		QuarantineAfter: -1, BackoffMax: 10 * time.Millisecond,
 	})

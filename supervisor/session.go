@@ -284,6 +284,7 @@ func (s *shell) quit(ctx actor.Context) {
 	case s.log.turn != nil || s.anyStopping():
 		s.last = true
 	default:
+		s.gone = true // whoever waits in it asks again, unless the node stops
 		s.leave(ctx)
 	}
 }

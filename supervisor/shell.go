@@ -127,7 +127,7 @@ func (s *shell) started(ctx actor.Context) {
 
 // openDoor builds the door's machine.
 func (s *shell) openDoor(ctx actor.Context) {
-	s.key = doorPrefix + s.sys.cfg.Node
+	s.key = s.sys.doorKey
 	s.machine, s.phase = s.sys.cfg.NewDoor(actors.Addr{Key: s.key}), ready
 	s.resume(ctx)
 }

@@ -78,6 +78,11 @@ func (st *rootStrategy) HandleFailure(_ *actor.ActorSystem, sup actor.Supervisor
 	if who.Id == doorName {
 		st.sys.doorCrashed(c)
 	}
+	session, isSession := sessionOf(who.Id)
+	if isSession && st.sys.placed(session) != "" {
+		sup.StopChildren(who) // a restart would fence its owner
+		return
+	}
 	v := st.sys.ward.crashed(who, c)
 	if !v.restart {
 		if v.quarantine {
@@ -88,7 +93,7 @@ func (st *rootStrategy) HandleFailure(_ *actor.ActorSystem, sup actor.Supervisor
 	}
 	st.sys.counters.restarts.Add(1)
 	st.sys.rt.SendAfter(v.after, st.sys.nurse, &restart{sup, who})
-	if session, ok := sessionOf(who.Id); ok {
+	if isSession {
 		st.sys.gone(session) // what is repeated now waits in its mailbox for the restart
 	}
 }

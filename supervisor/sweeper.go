@@ -69,7 +69,9 @@ func (s *sweeper) found(self *actor.PID, m *swept) {
 		s.sys.log.LogAttrs(background, slog.LevelError, "sweep", slog.Any("err", m.err))
 	}
 	for _, session := range m.due {
-		s.sys.router.deliver(session, &actors.Envelope{Msg: &messages.Wake{}})
+		if s.sys.placed(session) == "" { // the others are woken where they run
+			s.sys.router.deliver(session, &actors.Envelope{Msg: &messages.Wake{}})
+		}
 	}
 	var wait time.Duration
 	wait, s.limit = sweepAgain(s.sys.rt.Now().Wall, m, s.limit, s.sys.cfg.SweepEvery)

@@ -23,9 +23,10 @@ var background = context.Background()
 //
 //	root ─┬─ s/<session> ─┬─ wait/<call>~1     every session with its parts, spawned on demand
 //	      │               └─ inbox~1
-//	      ├─ door                              the callers that wait
+//	      ├─ door                              the callers that wait, "door/<node>/<life>"
 //	      ├─ claim/<node>/<id>                 one per client's hold on a wait
 //	      ├─ sweeper                           wakes sessions that are due
+//	      ├─ peers                             takes in what other nodes say
 //	      └─ nurse                             restarts what crashed, after its pause
 type System struct {
 	cfg        Config
@@ -43,7 +44,13 @@ type System struct {
 	callers *callers
 	claims  *claims
 
-	door, nurse, sweeper *actor.PID
+	door, nurse, sweeper, peers *actor.PID
+
+	// doorKey is the door's address. It names this life of the node too: callers
+	// are counted anew in each, and an answer to a caller of an earlier one must
+	// not reach whoever has the same number in this one: an agent would be told
+	// the answer to another's question.
+	doorKey string
 
 	stopping atomic.Bool
 	stopped  chan struct{}
@@ -62,6 +69,7 @@ func Start(cfg Config) (*System, error) {
 		claims:  &claims{byKey: map[string]*Claim{}, bySession: map[string][]*Claim{}},
 		stopped: make(chan struct{}),
 	}
+	sys.doorKey = doorPrefix + cfg.Node + "/" + sys.rt.NewID()
 	sys.root, sys.router = sys.engine.Root, newRouter(sys)
 	guardian := actor.WithGuardian(&rootStrategy{sys})
 	sys.props.session = sys.rt.Props(func() actor.Actor {
@@ -90,50 +98,59 @@ func (sys *System) plant(guardian actor.PropsOption) (err error) {
 	}
 	sys.nurse = spawn(nurseName, func() actor.Actor { return &nurse{sys} })
 	sys.door = spawn(doorName, func() actor.Actor { return &shell{sys: sys, kind: doorKind} })
+	sys.peers = spawn(peersName, func() actor.Actor { return &peers{sys} })
 	if sys.cfg.SweepEvery > 0 {
 		sys.sweeper = spawn(sweeperName, func() actor.Actor { return newSweeper(sys) })
 	}
 	return err
 }
 
-// Deliver takes a message that came from another node to an address of this one.
-func (sys *System) Deliver(to, from actors.Addr, msg messages.Message) { sys.route(to, from, msg) }
-
 // route sends a message to an address, wherever that is. It is fire and forget.
 func (sys *System) route(to, from actors.Addr, msg messages.Message) {
 	if session, ok := actors.SessionOf(to); ok {
+		if node := sys.placed(session); node != "" {
+			sys.toPeer(node, to, from, msg)
+			return
+		}
 		sys.router.deliver(session, &actors.Envelope{From: from, To: to, Msg: msg})
 		return
 	}
-	pid, here := sys.locate(to.Key)
-	switch {
+	switch pid, node := sys.locate(to.Key); {
 	case pid != nil:
 		sys.root.Send(pid, &actors.Envelope{From: from, To: to, Msg: msg})
-	case !here && sys.cfg.Remote != nil:
-		sys.cfg.Remote(to, from, msg)
+	case node != "":
+		sys.toPeer(node, to, from, msg)
 	default:
-		sys.log.LogAttrs(background, slog.LevelDebug, "dropped", slog.String("to", to.String()),
-			slog.String("message", string(msg.ProtoReflect().Descriptor().Name())))
+		sys.dropped(to, msg)
 	}
 }
 
-// locate finds a door or a claim, and tells whether the address is this node's.
-func (sys *System) locate(key string) (pid *actor.PID, here bool) {
-	if node, ok := strings.CutPrefix(key, doorPrefix); ok {
-		if node == sys.cfg.Node {
-			return sys.door, true
+// dropped says that a message reaches nobody.
+func (sys *System) dropped(to actors.Addr, msg messages.Message) {
+	sys.log.LogAttrs(background, slog.LevelDebug, "dropped", slog.String("to", to.String()),
+		slog.String("message", string(msg.ProtoReflect().Descriptor().Name())))
+}
+
+// locate finds a door or a claim, or the other node whose address it is.
+func (sys *System) locate(key string) (pid *actor.PID, node string) {
+	if rest, ok := strings.CutPrefix(key, doorPrefix); ok {
+		switch node, _, _ := strings.Cut(rest, "/"); {
+		case node != sys.cfg.Node:
+			return nil, node
+		case key == sys.doorKey:
+			return sys.door, ""
 		}
-		return nil, false
+		return nil, "" // of an earlier life: its callers are gone
 	}
 	if rest, ok := strings.CutPrefix(key, claimPrefix); ok {
 		if node, _, _ := strings.Cut(rest, "/"); node != sys.cfg.Node {
-			return nil, false
+			return nil, node
 		}
 		if c := sys.claims.get(key); c != nil {
-			return c.pid, true
+			return c.pid, ""
 		}
 	}
-	return nil, true
+	return nil, ""
 }
 
 // gone tells the door and the claims that have business with a session that it
@@ -183,6 +200,7 @@ func (sys *System) Stop() <-chan struct{} {
 // doorClosed is the end of a shutdown.
 func (sys *System) doorClosed() {
 	sys.callers.close()
+	sys.root.Stop(sys.peers)
 	sys.root.Stop(sys.nurse)
 	close(sys.stopped)
 }

@@ -249,9 +249,9 @@ func newNode(t *testing.T, change ...func(*Config, *node)) *node {
 		NewSession: func(id string, o journal.Opened) (actors.Machine, error) {
 			return newTestSession(n.note, n, id, o), nil
 		},
-		NewDoor: func(self actors.Addr) actors.Machine { return actors.NewDoor(self.Key) },
+		NewDoor: func(self actors.Addr) actors.Machine { return actors.NewDoor(self.Key, 0) },
 		NewClaim: func(self actors.Addr, session, call string) actors.Machine {
-			return actors.NewClaim(self, session, call)
+			return actors.NewClaim(self, session, call, 0)
 		},
 	}
 	for _, c := range change {
@@ -514,4 +514,9 @@ func (b *logBook) of(msg string, keys ...string) []string {
 		out = append(out, line)
 	}
 	return out
+}
+
+// arrive lets a message come in from another node.
+func (n *node) arrive(to, from actors.Addr, msg messages.Message) {
+	n.engine.Root.Send(n.peers, messages.Wrap(messages.Party(to), messages.Party(from), msg))
 }

@@ -37,7 +37,7 @@ func TestCard(t *testing.T) {
 		"a closed card does not expire (Q-189)":      {{0, "frame", "counting", 1000, true, true}, {10, "close", "counting", 990, true, true}, {2000, "tick", "counting", 0, true, true}},
 		"an expired card takes a late frame (Q-177)": {{0, "frame", "counting", 1000, true, true}, {1000, "expired", "counting", 0, false, false}, {1100, "frame", "counting", 1000, true, true}},
 	} {
-		c := &card{state: "open"}
+		c := newCard("open")
 		for n, s := range steps {
 			expired := false
 			switch s.do {
@@ -50,7 +50,7 @@ func TestCard(t *testing.T) {
 			case "edit":
 				c.engage(s.at)
 			case "gone", "lost":
-				c.detach(s.do == "lost")
+				c.detach(s.at, s.do == "lost")
 			case "open", "continued":
 				c.project(s.do)
 			case "close":
@@ -60,7 +60,7 @@ func TestCard(t *testing.T) {
 			}
 			require.Equal(t, s.do == "expired", expired, "%s, step %d", name, n)
 			left, runs, shown := c.countdown(s.at)
-			got := step{s.at, s.do, c.waitState(), left, runs, shown}
+			got := step{s.at, s.do, string(c.Wait()), left, runs, shown}
 			require.Equal(t, s, got, "%s, step %d", name, n)
 		}
 	}

@@ -167,7 +167,7 @@ Without a verb, parley serves a node.`,
 	root.SetCompletionCommandGroupID("node")
 	add("people", c.questionsCommand(), c.answerCommand())
 	add("agent", c.askCommand(), c.inboxCommand(), c.withdrawCommand(), c.mcpCommand(), c.hookCommand())
-	add("node", c.serveCommand(), c.sessionsCommand(), c.logCommand(), c.exportCommand(), c.importCommand(), c.conformanceCommand(), c.versionCommand())
+	add("node", c.serveCommand(), c.sessionsCommand(), c.logCommand(), c.exportCommand(), c.importCommand(), c.conformanceCommand(), c.simCommand(), c.versionCommand())
 	root.AddCommand(exitCodesTopic(), environmentTopic(), configTopic())
 	c.completions(root)
 	root.InitDefaultHelpCmd()
@@ -193,7 +193,7 @@ func (c *cli) prepare(cmd *cobra.Command) error {
 // takesFiles: a broken file must not keep anybody from the help, nor a shell from starting.
 func takesFiles(cmd *cobra.Command) bool {
 	for ; cmd.HasParent(); cmd = cmd.Parent() {
-		if slices.Contains([]string{"help", "version", "completion", "conformance", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}, cmd.Name()) {
+		if slices.Contains([]string{"help", "version", "completion", "conformance", "sim", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}, cmd.Name()) {
 			return false
 		}
 	}

@@ -14,7 +14,7 @@ func exitCodesTopic() *cobra.Command {
 	line := func(exit int, meaning string) { fmt.Fprintf(&b, "  %3d  %s\n", exit, meaning) }
 	b.WriteString("Exit statuses of parley. Scripts may rely on them.\n\n")
 	line(messages.ExitOK, "done; for ask: answered")
-	line(messages.ExitError, "an error without a code; for conformance: a vector failed")
+	line(messages.ExitError, "an error without a code; conformance: a vector failed; sim: a promise was broken")
 	line(messages.ExitUsage, "the command line is wrong; nothing was done")
 	line(messages.ExitPending, "ask: pending, nobody answered in time; answer: left without one; inbox --admit: nothing waits")
 	line(messages.ExitSkipped, "ask: every question was skipped; no answer and no permission")

@@ -162,7 +162,7 @@ func (s *sitting) handle(ctx context.Context, ev any) {
 		s.card.attach(s.now(), ev.frame.GetRemainingMs(), ev.frame.GetNever())
 	case unclaimed:
 		s.claim = ""
-		if s.card.detach(ev.lost); !ev.lost {
+		if s.card.detach(s.now(), ev.lost); !ev.lost {
 			s.holding = !ev.had // what could not be claimed is not tried again
 			s.refresh(ctx)
 		}
@@ -226,8 +226,7 @@ func (s *sitting) press(ctx context.Context, k key) {
 
 // show opens the card of a question.
 func (s *sitting) show(ctx context.Context, row *messages.QuestionRow) {
-	s.row, s.card, s.panel = row, &card{}, newPanel(row.GetQuestions())
-	s.card.project(row.GetState())
+	s.row, s.card, s.panel = row, newCard(row.GetState()), newPanel(row.GetQuestions())
 	s.req.Session, s.req.CallId, s.req.CallSeq = row.GetSession(), row.GetCallId(), row.GetCallSeq()
 	s.screen.top = 0
 	s.claimIt(ctx)
@@ -237,7 +236,7 @@ func (s *sitting) show(ctx context.Context, row *messages.QuestionRow) {
 
 // claimIt opens a claim, unless one is held or the call has returned.
 func (s *sitting) claimIt(ctx context.Context) {
-	if s.holding || s.card.state != "open" {
+	if s.holding || !s.card.open() {
 		return
 	}
 	s.holding = true

@@ -335,17 +335,17 @@ func statusWords(c *card, p *panel, now int64) (words string, alarm bool) {
 	switch {
 	case p.busy:
 		return "sending …", false
-	case c.unheld && running && left > 0:
+	case c.Unheld() && running && left > 0:
 		return "The node is away. The agent's call may end in " + seconds + "; what you wrote stays here.", true
-	case c.unheld:
+	case c.Unheld():
 		return "The node is away; trying again. What you wrote stays here.", true
-	case c.state == "continued":
+	case !c.open():
 		return "The call has returned: your answer reaches the agent as a late reply.", false
 	case running && left <= countdownNear:
 		return "The agent stops waiting in " + seconds + "; any key stops that.", true
 	case shown && !running:
 		return "The agent waits for you: its call will not end while you have this open.", false
-	case c.attached:
+	case c.attached():
 		return "The agent waits for you.", false
 	}
 	return "", false

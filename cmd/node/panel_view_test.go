@@ -57,9 +57,9 @@ func TestCardScreens(t *testing.T) {
 			{"a choice, then a multiple choice with words of one's own", "1 1 3 and_the_browser_tests", func(c *card) { c.attach(0, 42_000, false); c.engage(0) }},
 			{"free text", "<Tab> <Tab> first <Newline> second", func(c *card) { c.project("continued") }},
 			{"the review, with one missing", "1 s <Tab>", func(c *card) { c.attach(0, 0, true) }},
-			{"the node is away", "<Enter>", func(c *card) { c.attach(0, 42_000, false); c.detach(true) }},
+			{"the node is away", "<Enter>", func(c *card) { c.attach(0, 42_000, false); c.detach(0, true) }},
 		} {
-			c, p := &card{state: "open"}, newPanel(review80())
+			c, p := newCard("open"), newPanel(review80())
 			scene.wait(c)
 			p.press(keysOf(scene.keys))
 			f := (&cli{}).view(width).card(row, c, p, 0)
@@ -85,7 +85,7 @@ func TestCardShowsEverything(t *testing.T) {
 		p.here().text += evil
 		for _, page := range []int{0, 1, 2} {
 			p.open(page)
-			f := c.view(width).card(row, &card{state: "open"}, p, 0)
+			f := c.view(width).card(row, newCard("open"), p, 0)
 			f.fits(t, width)
 			letters := strings.Join(strings.Fields(escapes.ReplaceAllString(strings.Join(f.body, " "), "")), "")
 			require.Contains(t, letters, strings.Repeat("longtext", 200), "width %d", width)
@@ -101,15 +101,17 @@ func TestCardShowsEverything(t *testing.T) {
 }
 
 func TestStatusWords(t *testing.T) {
-	for name, c := range map[string]*card{
-		"":                         {state: "open"},
-		"The agent waits for you.": {state: "open", attached: true, timedWait: true, deadline: countdownNear + 1},
-		"The agent stops waiting in 1m00s; any key stops that.":                        {state: "open", attached: true, timedWait: true, deadline: countdownNear},
-		"The agent waits for you: its call will not end while you have this open.":     {state: "open", attached: true, timedWait: true, focused: true, remaining: 5},
-		"The call has returned: your answer reaches the agent as a late reply.":        {state: "continued"},
-		"The node is away; trying again. What you wrote stays here.":                   {state: "open", unheld: true},
-		"The node is away. The agent's call may end in 3s; what you wrote stays here.": {state: "open", unheld: true, host: 2001},
+	for name, live := range map[string]func(*card){
+		"":                         func(*card) {},
+		"The agent waits for you.": func(c *card) { c.attach(0, countdownNear+1, false) },
+		"The agent stops waiting in 1m00s; any key stops that.":                        func(c *card) { c.attach(0, countdownNear, false) },
+		"The agent waits for you: its call will not end while you have this open.":     func(c *card) { c.attach(0, 5, false); c.focus(0) },
+		"The call has returned: your answer reaches the agent as a late reply.":        func(c *card) { c.project("continued") },
+		"The node is away; trying again. What you wrote stays here.":                   func(c *card) { c.attach(0, 0, true); c.detach(0, true) },
+		"The node is away. The agent's call may end in 3s; what you wrote stays here.": func(c *card) { c.attach(0, 2001, false); c.detach(0, true) },
 	} {
+		c := newCard("open")
+		live(c)
 		words, _ := statusWords(c, &panel{}, 0)
 		require.Equal(t, name, words)
 	}

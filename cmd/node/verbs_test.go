@@ -45,6 +45,11 @@ func TestHelp(t *testing.T) {
 		if cmd.Name() != "conformance" && cmd.Name() != "help" && cmd.Runnable() { // its list of kinds grows with what is built
 			pages = append(pages, cmd.Name()+" --help")
 		}
+		for _, verb := range cmd.Commands() {
+			if cmd.Name() == "sim" {
+				pages = append(pages, "sim "+verb.Name()+" --help")
+			}
+		}
 	}
 	for _, page := range pages {
 		r := runCLI(t, "", "", strings.Fields(page)...)

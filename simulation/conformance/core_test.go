@@ -17,6 +17,8 @@ func TestPublicVectorsOfTheCore(t *testing.T) {
 		{"timed-wait", 300, 0},
 		{"foreground", 182, 13},
 		{"late-answer", 132, 10},
+		{"card", 300, 0},
+		{"presentation", 198, 0},
 	} {
 		t.Run(want.file, func(t *testing.T) {
 			sum, err := Run(os.Stderr, []string{"testdata/" + want.file + ".jsonl"}, Options{})

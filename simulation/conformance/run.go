@@ -70,11 +70,15 @@ var runners = map[string]runner{
 	"timed-wait":  plain(RunTimedWait),
 	"foreground":  plain(RunForeground),
 	"late-answer": plain(RunLateAnswer),
-	"card":        nil,
+	"card":        plain(RunCard),
 	// The other kinds of session-log.jsonl.
 	"pack": nil, "unpack": nil, "segment": nil, "project": nil, "title": nil, "fallback-title": nil,
 	// The kinds of presentation.jsonl.
-	"reply": nil, "row": nil, "plan": nil, "label": nil, "source": nil,
+	"reply":              presented(showReply),
+	"row":                presented(showRow),
+	"plan":               presented(showPlan),
+	"label":              presented(showLabel),
+	"source":             presented(showSource),
 	"session-extraction": nil, "session-query-tools": nil,
 }
 

@@ -19,6 +19,10 @@ const (
 	calmSession = "calm" // nothing panics here: it must not notice
 )
 
+// repeatMS is when the door asks again. It has to come by like everything else: a
+// slow session is slower than that, and nothing in the day waits longer than one.
+const repeatMS = 10_000
+
 // patience bounds every wait in real time: what takes longer waits for ever.
 const patience = 20 * time.Second
 
@@ -64,9 +68,9 @@ func newWorld(t *testing.T, passivateAfter time.Duration, list []trap) *world {
 			m.session, m.watch = session, session == mainSession
 			return m, err
 		},
-		NewDoor: func(self actors.Addr) actors.Machine { return mine("door", actors.NewDoor(self.Key)) },
+		NewDoor: func(self actors.Addr) actors.Machine { return mine("door", actors.NewDoor(self.Key, repeatMS)) },
 		NewClaim: func(self actors.Addr, session, call string) actors.Machine {
-			return mine("claim", actors.NewClaim(self, session, call))
+			return mine("claim", actors.NewClaim(self, session, call, 0))
 		},
 	})
 	if err != nil {

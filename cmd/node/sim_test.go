@@ -1,0 +1,77 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A seed replayed is the same run each time, as a script too.
+func TestSimReplay(t *testing.T) {
+	one := runCLI(t, "", "", "sim", "replay", "7", "--trace")
+	require.Contains(t, one.out, " world mark heals\n")
+	require.Equal(t, one.out, runCLI(t, "", "", "sim", "replay", "7", "--trace").out)
+
+	file := filepath.Join(t.TempDir(), "seven.script")
+	written := runCLI(t, "", "", "sim", "script", "7", "-o", file)
+	require.Equal(t, 0, written.exit, written.err)
+	require.Equal(t, one.out, runCLI(t, "", "", "sim", "replay", file, "--trace").out)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, string(text), runCLI(t, "", string(text), "sim", "script", "-").out)
+	require.Contains(t, runCLI(t, "", "", "sim", "script", "7", "-o", file).err, "is there already")
+	require.Equal(t, 0, runCLI(t, "", "", "sim", "script", "8", "-o", file, "--force").exit)
+}
+
+func TestSimShow(t *testing.T) {
+	svg := runCLI(t, "", "", "sim", "show", "7", "--format", "svg")
+	require.Equal(t, 0, svg.exit, svg.err)
+	require.Contains(t, svg.out, "<svg")
+	file := filepath.Join(t.TempDir(), "seven.html")
+	require.Equal(t, 0, runCLI(t, "", "", "sim", "show", "7", "-o", file).exit)
+	html, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Contains(t, string(html), "</html>")
+}
+
+// What is wrong is named, with what is allowed.
+func TestSimRefusesWhatItCannotRun(t *testing.T) {
+	for _, c := range []struct {
+		stdin, args, text string
+	}{
+		{"", "sim replay", "replay takes SEED or FILE, got 0 arguments"},
+		{"", "sim rerun", `sim has no verb "rerun"`},
+		{"", "sim replay no-such-file", `"no-such-file" is no seed and no file`},
+		{"", "sim replay 1 --profile wild", `there is no profile "wild"`},
+		{"", "sim replay 1 --profile all", `there is no profile "all"`},
+		{"", "sim run --hosts 99", "--hosts 99 is out of bounds"},
+		{"", "sim run --for 10", "--for 10 has no unit"},
+		{"", "sim show 1", "stdout says no format of a picture"},
+		{"", "sim show 1 -o picture.png", "picture.png says no format of a picture"},
+		{"", "sim shrink 1 --invariant no-such-one", `1 breaks no promise called "no-such-one"`},
+		{"", "sim run --seeds 0", "--seeds 0 runs nothing"},
+		{"session s1", "sim replay - --profile hard", "--profile is for seeds"},
+		{"session s1\nsing", "sim replay -", `line 2: "sing" begins no line`},
+	} {
+		r := runCLI(t, "", c.stdin, strings.Fields(c.args)...)
+		require.NotEqual(t, 0, r.exit, c.args)
+		require.Contains(t, r.err, c.text, c.args)
+		require.Contains(t, r.err, "next:", c.args)
+		require.Empty(t, r.out, c.args)
+	}
+}
+
+// Whether a seed breaks a promise is for the tests of simulation; here, that it is said.
+func TestSimRun(t *testing.T) {
+	r := runCLI(t, "", "", "sim", "run", "--seeds", "8", "--profile", "all", "--workers", "2", "--keep-going")
+	require.Contains(t, r.out, "8 seeds, ")
+	require.Contains(t, r.out, " schedules/s, ")
+	require.Equal(t, r.exit == 0, strings.Contains(r.out, "8 seeds, every promise was kept\n"), r.out)
+	require.Equal(t, r.exit == 1, strings.Contains(r.out, "\nreplay: parley sim replay "), r.out)
+	r = runCLI(t, "", "", "sim", "run", "--seed", "7", "--hosts", "1", "--for", "3s", "--json")
+	require.Contains(t, r.out, `{"seeds":1,"first":7,`)
+	require.Empty(t, r.err)
+}

@@ -1,0 +1,43 @@
+package simulation
+
+import (
+	"github.com/parleyrun/parley/messages"
+	"github.com/parleyrun/parley/simulation/disk"
+)
+
+// What the world notes for its checks.
+
+// observe notes when an operation of the disk changed a session.
+func (w *World) observe(op *disk.Op) {
+	if !op.Recorded() {
+		return
+	}
+	if w.History.Written == nil {
+		w.History.Written = map[string][]Stamp{}
+	}
+	w.History.Written[op.Session] = append(w.History.Written[op.Session], Stamp{w.now, w.steps, w.trace.n})
+}
+
+// began notes that something goes wrong from now on. What happens in one moment
+// also ends in it.
+func (w *World) began(f *Fault) {
+	f.From, f.Until = w.now, -1
+	if f.What == faultClock || f.What == faultMove {
+		f.Until = w.now
+	}
+	w.History.Faults = append(w.History.Faults, f)
+}
+
+// ended notes that it is over. Healing ends everything.
+func (w *World) ended(what string, host, to int) {
+	for _, f := range w.History.Faults {
+		if f.Until < 0 && f.What == what && f.Host == host && f.To == to {
+			f.Until = w.now
+		}
+	}
+}
+
+// hears is what a party is told now, and its host said at a step.
+func (w *World) hears(sent int, m messages.Message) Heard {
+	return Heard{At: w.now, Step: w.steps, Sent: sent, Line: w.trace.n, Msg: m}
+}

@@ -1,0 +1,64 @@
+package simulation
+
+import "github.com/parleyrun/parley/messages"
+
+// History is what outsiders said and were told, in order of saying.
+type History struct {
+	Said  []*Said
+	Holds []*Hold
+	// Faults are what went wrong in the world, in order of their beginning.
+	Faults []*Fault
+	// Written says when each of a session's commits happened: one stamp for
+	// each of disk.Log.Commits.
+	Written map[string][]Stamp
+	// Healed is when faults ended; 0: not yet.
+	Healed int64
+}
+
+// Stamp is a moment: in true time, and in steps of the world, of which no two
+// things happen in one.
+type Stamp struct {
+	At   int64
+	Step int
+	Line int // of the trace, the last before it
+}
+
+// Fault is one thing that went wrong, from and until when.
+type Fault struct {
+	What        string // as in FaultPlan
+	Host, To    int
+	Session     string
+	By          int64 // how far a clock jumped, in milliseconds
+	From, Until int64 // Until -1: it goes on
+}
+
+// Said is one command of a party, however often it was sent.
+type Said struct {
+	Party   string
+	Cmd     messages.Command
+	At      int64
+	Step    int     // when, in steps of the world
+	Tries   int     // how often it was sent
+	Waiting []Heard // of an ask: that it is durable
+	Answer  *Heard  // nil: none came, or the party left
+	Left    bool
+}
+
+// Heard is what a party was told, and when.
+type Heard struct {
+	At   int64
+	Step int // when it was heard, in steps of the world
+	Sent int // when its host said it, likewise
+	Line int // of the trace, the last before it was heard
+	Msg  messages.Message
+}
+
+// Hold is one claim, as its client saw it.
+type Hold struct {
+	Party, Session, Call string
+	Host                 int
+	Opened               int64
+	Framed               int64 // when the client knew that it held; 0: never
+	Over                 int64 // when it let go, or knew that it had ended; 0: at the end of the run
+	How                  string
+}

@@ -1,0 +1,188 @@
+package simulation
+
+import (
+	"iter"
+	"time"
+
+	"github.com/parleyrun/parley/messages"
+)
+
+// party is an agent or a person: a program that runs as a coroutine of the
+// world, and blocks by giving control back.
+type party struct {
+	w       *World
+	plan    *PartyPlan
+	name    string
+	session string
+	root    string
+	owner   string
+	host    int
+	lives   int // programs so far: a crash ends one
+	resume  func() (struct{}, bool)
+	stop    func()
+	waiting bool // the program has given control back
+	woken   bool
+	done    bool
+	rpcs    []*rpc
+	holds   map[string]*hold
+	crashed bool
+
+	// What survives a crash of an agent's process, as its own notes would: the
+	// attempts of its calls, its turn.
+	attempts map[string]string
+	at       int // the act to go on with
+	turn     int64
+	step     int64
+	token    string
+	subs     map[string]string // a person's submission ids, by call
+}
+
+func (w *World) newParty(plan *PartyPlan) *party {
+	return &party{w: w, plan: plan, name: plan.Name, session: plan.Session, root: plan.Root, owner: plan.Owner, host: plan.Host,
+		holds: map[string]*hold{}, attempts: map[string]string{}, subs: map[string]string{}}
+}
+
+// killed unwinds a program that is gone.
+type killed struct{}
+
+// begin starts the party's program, or a next one after a crash.
+func (p *party) begin(program func(*Loop)) {
+	p.lives++
+	life := p.lives
+	seq := func(yield func(struct{}) bool) {
+		defer func() {
+			if r := recover(); r != nil {
+				if _, gone := r.(killed); !gone {
+					panic(r)
+				}
+			}
+		}()
+		program(&Loop{p: p, life: life, yield: yield})
+	}
+	p.resume, p.stop = iter.Pull(iter.Seq[struct{}](seq))
+	p.waiting, p.crashed = false, false
+	p.w.soon(func() { p.run(life) })
+}
+
+// run lets the program go on until it blocks again.
+func (p *party) run(life int) {
+	if life != p.lives || p.crashed {
+		return
+	}
+	p.woken, p.waiting = false, false
+	if _, more := p.resume(); !more {
+		p.done = true
+		return
+	}
+	p.waiting = true
+}
+
+// wake lets a program that waits look again.
+func (p *party) wake() {
+	if !p.waiting || p.woken || p.crashed || p.done {
+		return
+	}
+	p.woken = true
+	life := p.lives
+	p.w.soon(func() { p.run(life) })
+}
+
+// crash ends the program: what it waited for is forgotten, its streams break.
+func (p *party) crash() {
+	if p.crashed || p.done {
+		return
+	}
+	p.w.say(p.name, KindFault, "crashes")
+	p.crashed = true
+	stop := p.stop
+	for _, r := range p.rpcs {
+		r.said.Left = r.said.Left || !r.final
+		r.leave()
+	}
+	p.rpcs = nil
+	for _, c := range p.openHolds() {
+		c.release(true)
+	}
+	p.holds = map[string]*hold{}
+	stop()
+}
+
+// crashFor crashes, and lets the next program begin after a while.
+func (p *party) crashFor(d time.Duration) {
+	p.crash()
+	p.w.after(d.Milliseconds(), func() {
+		if p.crashed {
+			p.begin(p.program)
+		}
+	})
+}
+
+func (p *party) openHolds() []*hold {
+	var all []*hold
+	for _, c := range p.holds {
+		if !c.over {
+			all = append(all, c)
+		}
+	}
+	set := map[*hold]bool{}
+	for _, c := range all {
+		set[c] = true
+	}
+	return sortedHolds(set)
+}
+
+// start sends a command and returns at once.
+func (p *party) start(cmd messages.Command) *rpc {
+	p.w.refs++
+	r := &rpc{party: p, id: p.w.refs, cmd: cmd, said: &Said{Party: p.name, Cmd: cmd, At: p.w.now, Step: p.w.steps}, onAnswer: p.wake}
+	p.w.History.Said = append(p.w.History.Said, r.said)
+	p.rpcs = append(p.rpcs, r)
+	p.w.say(p.name, KindDo, brief(cmd))
+	r.send()
+	return r
+}
+
+// Loop is what a program does, and waits for. Its methods block the program and
+// nothing else.
+type Loop struct {
+	p     *party
+	life  int
+	yield func(struct{}) bool
+}
+
+// block gives control back until the party is woken.
+func (l *Loop) block() {
+	if !l.yield(struct{}{}) || l.life != l.p.lives {
+		panic(killed{})
+	}
+}
+
+// until blocks until a condition holds, or a time has passed; false: it passed.
+func (l *Loop) until(holds func() bool, ms int64) bool {
+	over := false
+	if ms >= 0 {
+		cancel := l.p.w.after(ms, func() { over = true; l.p.wake() })
+		defer cancel()
+	}
+	for !holds() {
+		if over {
+			return false
+		}
+		l.block()
+	}
+	return true
+}
+
+// sleep waits.
+func (l *Loop) sleep(ms int64) { l.until(func() bool { return false }, ms) }
+
+// do sends a command and waits for its answer; nil: none came in time.
+func (l *Loop) do(cmd messages.Command) messages.Message {
+	r := l.p.start(cmd)
+	if !l.until(func() bool { return r.final }, 60_000) {
+		r.said.Left = true
+		r.leave()
+		return nil
+	}
+	return r.answer
+}

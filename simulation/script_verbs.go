@@ -1,0 +1,91 @@
+package simulation
+
+import "strings"
+
+// verb is what the trace language knows of one that parties act by.
+type verb struct {
+	name  string
+	kind  PartyKind
+	call  bool     // it is done to a call
+	span  string   // the word before its time: for, within; "-": none; "": it takes no time
+	ever  bool     // the time may be without end, and is in whole seconds
+	words []string // what may follow "with"
+	says  string
+}
+
+var asking = []string{"legacy", "watched", "two"}
+
+// verbs are those of the language, in the order of its page.
+var verbs = []verb{
+	{name: doWait, kind: AgentParty, span: "-", says: "does nothing for a time"},
+	{name: doTurn, kind: AgentParty, says: "begins a turn and its first step"},
+	{name: doStep, kind: AgentParty, says: "ends the step and begins the next: what waits is admitted with it"},
+	{name: doEnd, kind: AgentParty, says: "ends the step and the turn"},
+	{name: doAbort, kind: AgentParty, says: "ends the turn, and what is open in it"},
+	{name: doAsk, kind: AgentParty, call: true, span: "for", ever: true, words: asking, says: "asks with this timeout, and waits for the result"},
+	{name: doStart, kind: AgentParty, call: true, span: "for", ever: true, words: asking, says: "asks, and goes on"},
+	{name: doAgain, kind: AgentParty, call: true, span: "for", ever: true, words: asking, says: "asks the same under a new attempt, as a client that lost its response"},
+	{name: doAwait, kind: AgentParty, call: true, says: "waits for the result of what was started"},
+	{name: doLeave, kind: AgentParty, call: true, says: "stops listening"},
+	{name: doUnhear, kind: AgentParty, call: true, says: "its request ends before its result"},
+	{name: doWithdraw, kind: AgentParty, call: true, says: "takes the question back"},
+	{name: doTake, kind: AgentParty, says: "admits what waits, outside of a turn"},
+	{name: doClaim, kind: AgentParty, says: "marks what waits for its turn, and admits it"},
+	{name: doCollect, kind: AgentParty, says: "lists late replies, and acknowledges the list before"},
+	{name: doForget, kind: AgentParty, says: "lists late replies, and loses the list"},
+	{name: doAttach, kind: AgentParty, says: "attaches again"},
+	{name: doCrash, kind: AgentParty, span: "for", says: "its process dies, and comes back after a time"},
+
+	{name: doWait, kind: PersonParty, span: "-", says: "does nothing for a time"},
+	{name: doFind, kind: PersonParty, call: true, span: "within", says: "looks until the call can be answered"},
+	{name: doOpen, kind: PersonParty, call: true, says: "opens a claim, and waits until it holds"},
+	{name: doRelease, kind: PersonParty, call: true, says: "lets the claim go"},
+	{name: doCut, kind: PersonParty, call: true, says: "loses the claim's stream"},
+	{name: doSubmit, kind: PersonParty, call: true, words: []string{"reject", "two", "new"}, says: "answers; the same answer again, unless it is new"},
+	{name: doExpire, kind: PersonParty, call: true, says: "says that its countdown has ended"},
+	{name: doPass, kind: PersonParty, call: true, says: "hands the question on"},
+	{name: doDismiss, kind: PersonParty, call: true, says: "closes a blocking question"},
+	{name: doTakeBack, kind: PersonParty, call: true, says: "takes the reply that its late answer became back"},
+	{name: doSteer, kind: PersonParty, says: "says something that no question asked for"},
+	{name: doMove, kind: PersonParty, says: "goes on at the next host"},
+	{name: doCrash, kind: PersonParty, span: "for", says: "its process dies, and comes back after a time"},
+}
+
+// verbOf looks a verb up; one that is not there takes nothing.
+func verbOf(kind PartyKind, name string) verb {
+	for _, v := range verbs {
+		if v.kind == kind && v.name == name {
+			return v
+		}
+	}
+	return verb{name: name, kind: kind}
+}
+
+func verbNames(kind PartyKind) (names []string) {
+	for _, v := range verbs {
+		if v.kind == kind {
+			names = append(names, v.name)
+		}
+	}
+	return names
+}
+
+// form is how a line with the verb is written.
+func (v verb) form() string {
+	f := v.name
+	if v.call {
+		f += " CALL"
+	}
+	switch {
+	case v.span == "-":
+		f += " TIME"
+	case v.ever:
+		f += " for SECONDS|ever"
+	case v.span != "":
+		f += " " + v.span + " TIME"
+	}
+	if len(v.words) > 0 {
+		f += " [with " + strings.Join(v.words, "+") + "]"
+	}
+	return f
+}
