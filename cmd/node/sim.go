@@ -364,7 +364,7 @@ func (c *cli) writeOut(o output, text string) error {
 	if o.force {
 		how = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
 	}
-	f, err := os.OpenFile(o.file, how, 0o644) //nolint:gosec // the user names it, and there is no secret in it
+	f, err := os.OpenFile(o.file, how, 0o600)
 	if errors.Is(err, os.ErrExist) {
 		return usage("name another, or replace it with --force", "%s is there already", o.file)
 	}
