@@ -496,10 +496,10 @@ func (s *scriptReader) act(word string) (err error) {
 }
 
 func (s *scriptReader) actTime(v verb) (time.Duration, error) {
-	switch {
-	case v.span == "":
+	switch v.span {
+	case "":
 		return 0, nil
-	case v.span == "-":
+	case "-":
 		return s.span(v.name)
 	}
 	if err := s.word(v.span, v.form()); err != nil {

@@ -99,7 +99,11 @@ func (d *drawing) profiles(all bool) (of []simulation.Profile, adjust func(*simu
 	case all && d.profile == allProfiles:
 		of = append(of, simulation.Profiles...)
 	default:
-		return nil, nil, usage("profiles are "+strings.Join(profileNames(), ", "), "there is no profile %q", d.profile)
+		names := profileNames()
+		if all {
+			names = append(names, allProfiles)
+		}
+		return nil, nil, usage("profiles are "+strings.Join(names, ", "), "there is no profile %q", d.profile)
 	}
 	if d.hosts < 0 || d.hosts > simulation.HostsMax {
 		return nil, nil, usage("a world has 1 to "+strconv.Itoa(simulation.HostsMax)+" hosts", "--hosts %d is out of bounds", d.hosts)
@@ -186,7 +190,7 @@ const scriptBytesMax = 1 << 20
 func (c *cli) readScript(name string) (string, error) {
 	from := c.in
 	if name != "-" {
-		f, err := os.Open(name) //nolint:gosec // the user names a file of their own
+		f, err := os.Open(name)
 		if errors.Is(err, os.ErrNotExist) {
 			return "", usage("a seed is a number from 0; a script is a file", "%q is no seed and no file", name)
 		}
@@ -360,7 +364,7 @@ func (c *cli) writeOut(o output, text string) error {
 	if o.force {
 		how = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
 	}
-	f, err := os.OpenFile(o.file, how, 0o644) //nolint:gosec // the user names it, and there is no secret in it
+	f, err := os.OpenFile(o.file, how, 0o600)
 	if errors.Is(err, os.ErrExist) {
 		return usage("name another, or replace it with --force", "%s is there already", o.file)
 	}

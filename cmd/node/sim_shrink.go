@@ -60,7 +60,7 @@ func (c *cli) simShrink(ctx context.Context, p planned, s shrinkOptions) error {
 		if s.invariant != "" {
 			what = fmt.Sprintf("no promise called %q", s.invariant)
 		}
-		return &trouble{code: "ERROR", text: fmt.Sprintf("%s breaks %s", p.name, what), remedy: "this names what it breaks", line: c.simLine("replay", p.flags, p.name)}
+		return &trouble{code: "ERROR", text: fmt.Sprintf("%s breaks %s", p.name, what), remedy: "this says how it comes out", line: c.simLine("replay", p.flags, p.name)}
 	}
 	comment := "Breaks " + r.Failure.String()
 	if p.seed {
