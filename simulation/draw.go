@@ -131,7 +131,7 @@ func (d *drawing) agent(s SessionPlan, letter, root, owner string, calls *[]stri
 		case 0, 1, 2, 3, 4, 5:
 			call := fmt.Sprintf("%s%d", letter+s.Name[1:]+"q", len(*calls)+1)
 			*calls = append(*calls, call)
-			with := strings.Join(d.some("legacy", 12, "watched", 45, "two", 15), "+")
+			with := strings.Join(d.some("legacy", 12, "watched", 45, "two", 15, "absent", 10), "+")
 			wait := pick(d, time.Second, 2*time.Second, 5*time.Second, 60*time.Second, -1)
 			act(pick(d, doAsk, doAsk, doStart), call, wait, with)
 			if strings.Contains(with, "watched") && d.chance(40) {
@@ -163,7 +163,7 @@ func (d *drawing) agent(s SessionPlan, letter, root, owner string, calls *[]stri
 			act(doAttach, "", 0, "")
 		case 15:
 			if len(*calls) > 0 { // the same call id once more
-				act(doAsk, pick(d, *calls...), pick(d, time.Second, 5*time.Second), pick(d, "", "watched"))
+				act(doAsk, pick(d, *calls...), pick(d, time.Second, 5*time.Second), pick(d, "", "watched", "anew", "anew"))
 			}
 		}
 	}
@@ -237,6 +237,9 @@ func (d *drawing) visit(p *PartyPlan, call string) {
 		with := d.some("reject", 15)
 		if d.chance(50) {
 			with = append(with, "two") // right or wrong, as people are
+		}
+		if d.chance(15) {
+			act(doWait, d.ms(0, 3_000), "")
 		}
 		act(doSubmit, 0, strings.Join(with, "+"))
 	}

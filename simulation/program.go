@@ -148,6 +148,10 @@ func (p *party) asking(act Act) *messages.AskRequest {
 		attempt = fmt.Sprintf("%s/%s/%d", p.root, act.Call, len(p.attempts))
 		p.attempts[id] = attempt
 	}
+	if strings.Contains(act.With, "anew") {
+		attempt = p.root + "/" + act.Call + "/" + p.w.newID("anew")
+		p.attempts[act.Call] = attempt
+	}
 	timeout := int64(-1)
 	if act.For >= 0 {
 		timeout = int64(act.For.Seconds())
@@ -163,6 +167,9 @@ func (p *party) asking(act Act) *messages.AskRequest {
 	}
 	if strings.Contains(act.With, "watched") || act.Verb == doAgain {
 		ask.Receipt, ask.Join = true, true
+	}
+	if strings.Contains(act.With, "absent") && ask.GetMode() != messages.Mode_MODE_LEGACY {
+		ask.AnswererPresent = false
 	}
 	if p.step > 0 {
 		ask.Turn, ask.Step = p.turn, p.step

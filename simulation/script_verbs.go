@@ -13,7 +13,7 @@ type verb struct {
 	says  string
 }
 
-var asking = []string{"legacy", "watched", "two"}
+var asking = []string{"legacy", "watched", "two", "absent", "anew"}
 
 // verbs are those of the language, in the order of its page.
 var verbs = []verb{
