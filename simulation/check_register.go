@@ -383,7 +383,7 @@ func (e *Evidence) submitting(q *question, s *Said, cmd *messages.SubmitRequest)
 		case rejects(cmd):
 			return r, string(messages.Settled)
 		}
-		r.is, r.last, r.queued, r.fates[i] = replied, "queued", int8(i+1), late //nolint:gosec // below submissionsMax
+		r.is, r.last, r.queued, r.fates[i] = replied, "queued", int8(i+1), late
 		return r, "queued"
 	}
 	if s.Answer == nil || e.twice(s) {
