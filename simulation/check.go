@@ -104,7 +104,7 @@ func (e *Evidence) account(session string) *account {
 func (w *World) check() []Failure { return Judge(w.evidence()) }
 
 func (w *World) evidence() *Evidence {
-	e := &Evidence{Plan: w.plan, History: w.History, Logs: w.disk.All(), Rows: w.rows(), Now: w.now, Tired: !w.atRest()}
+	e := &Evidence{Plan: w.plan, History: w.History, Logs: w.disk.All(), Rows: w.rows(""), Now: w.now, Tired: !w.atRest()}
 	for _, h := range w.hosts {
 		if h.up() {
 			e.Changes, _, _ = h.disk.Changes(context.Background(), 0, 0) // this disk reads without fault

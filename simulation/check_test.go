@@ -76,7 +76,7 @@ func lived(t testing.TB, script string) *Evidence {
 	t.Helper()
 	p, err := ParseScript(script)
 	require.NoError(t, err)
-	w := newWorld(p, false)
+	w := newWorld(p, Options{})
 	w.start()
 	for w.now < p.For.Milliseconds() && w.Step() {
 		continue

@@ -134,11 +134,11 @@ func (h *host) decide(op *disk.Op) {
 	case h.w.healed:
 		op.Commit()
 	case h.w.befalls(n, d.RefuseOps, h.w.fates.refuse, d.Refuse, (*Plan).refused):
-		h.w.say("disk", KindDisk, op.String()+" refused")
+		h.w.tellDisk(op, "refused")
 		op.Refuse(errDisk)
 		return
 	case h.w.befalls(n, d.DoubtOps, h.w.fates.doubt, d.InDoubt, (*Plan).doubted):
-		h.w.say("disk", KindDisk, op.String()+" done, and an error told")
+		h.w.tellDisk(op, "done, and an error told")
 		op.InDoubt(errDisk)
 		h.w.observe(op)
 		return
@@ -146,7 +146,15 @@ func (h *host) decide(op *disk.Op) {
 		op.Commit()
 	}
 	h.w.observe(op)
-	h.w.say("disk", KindDisk, op.String()+" "+fate(op))
+	h.w.tellDisk(op, fate(op))
+}
+
+func (w *World) tellDisk(op *disk.Op, fate string) {
+	text := ""
+	if !w.trace.silent {
+		text = op.String() + " " + fate
+	}
+	w.say("disk", KindDisk, text)
 }
 
 func (p *Plan) refused() *[]int { return &p.Disk.RefuseOps }

@@ -12,8 +12,7 @@ import (
 // carry takes a frame from one host to another.
 func (w *World) carry(from, to *host, frame []byte) {
 	text := ""
-	f := &messages.Frame{}
-	if proto.Unmarshal(frame, f) == nil {
+	if f := (&messages.Frame{}); !w.trace.silent && proto.Unmarshal(frame, f) == nil {
 		text = f.GetToKey()
 	}
 	w.travel(from.name, to.name, text, func() bool { return w.cut[pair(from.index, to.index)] }, func() {
@@ -88,7 +87,7 @@ func (r *rpc) send() {
 	try := r.tries
 	h := w.hosts[(p.host+r.tries/2)%len(w.hosts)]
 	r.watch(answerWithin)
-	w.travel(p.name, h.name, brief(r.cmd), r.never, func() {
+	w.travel(p.name, h.name, w.brief(r.cmd), r.never, func() {
 		if !h.up() {
 			r.lost(try)
 			return
@@ -130,7 +129,7 @@ func (h *host) serve(r *rpc, try int) {
 			return
 		}
 		sent := h.w.steps
-		h.w.travel(h.name, r.party.name, brief(m), r.never, func() { r.take(try, sent, m) })
+		h.w.travel(h.name, r.party.name, h.w.brief(m), r.never, func() { r.take(try, sent, m) })
 	})
 }
 
@@ -172,7 +171,7 @@ func (r *rpc) settle(sent int, m messages.Message) {
 		delete(r.host.served, r)
 	}
 	r.said.Answer = new(r.party.w.hears(sent, m))
-	r.party.w.say(r.party.name, KindTold, brief(r.cmd)+": "+brief(m))
+	r.party.w.say(r.party.name, KindTold, r.party.w.brief(r.cmd)+": "+r.party.w.brief(m))
 	if r.onAnswer != nil {
 		r.onAnswer()
 	}
@@ -188,7 +187,7 @@ func (r *rpc) leave() {
 	if h := r.host; h != nil && h.up() && r.cancel != nil {
 		cancel := r.cancel
 		process := h.booted
-		r.party.w.travel(r.party.name, h.name, "leaves "+brief(r.cmd), r.never, func() {
+		r.party.w.travel(r.party.name, h.name, "leaves "+r.party.w.brief(r.cmd), r.never, func() {
 			if h.booted == process && h.up() {
 				delete(h.served, r)
 				cancel()

@@ -137,7 +137,7 @@ func (p *party) start(cmd messages.Command) *rpc {
 	r := &rpc{party: p, id: p.w.refs, cmd: cmd, said: &Said{Party: p.name, Cmd: cmd, At: p.w.now, Step: p.w.steps}, onAnswer: p.wake}
 	p.w.History.Said = append(p.w.History.Said, r.said)
 	p.rpcs = append(p.rpcs, r)
-	p.w.say(p.name, KindDo, brief(cmd))
+	p.w.say(p.name, KindDo, p.w.brief(cmd))
 	r.send()
 	return r
 }

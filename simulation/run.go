@@ -43,6 +43,9 @@ func (f Failure) String() string { return f.Invariant + ": " + f.Text }
 type Options struct {
 	// Keep keeps the trace's lines, for pictures and for reading.
 	Keep bool
+	// Silent writes no trace at all, for many runs of which only the failures are
+	// looked at: Report.Sum is empty. It changes nothing of the run.
+	Silent bool
 	// Fix keeps what the dice decide, for Report.Fixed.
 	Fix bool
 	// Programs run in place of the scripts of the parties they are named for.
@@ -53,7 +56,7 @@ type Options struct {
 
 // Run runs a plan to its end.
 func Run(p *Plan, opts Options) *Report {
-	w := newWorld(p, opts.Keep)
+	w := newWorld(p, opts)
 	w.programs = opts.Programs
 	if opts.Fix {
 		w.fixed = p.undrawn()
@@ -205,7 +208,7 @@ const operatorAfter = 30_000
 func (w *World) operate(l *Loop) {
 	for range 100 {
 		open := false
-		for _, row := range w.rows() {
+		for _, row := range w.rows("") {
 			if row.Row.State == sessionlog.RowReplied {
 				continue // its agent takes it
 			}
@@ -263,19 +266,20 @@ func (w *World) close() {
 
 // row is the state of a call in the journal's index; empty: it cannot be answered.
 func (w *World) row(session, call string) string {
-	for _, r := range w.rows() {
-		if r.Session == session && r.Row.CallID == call {
+	for _, r := range w.rows(session) {
+		if r.Row.CallID == call {
 			return string(r.Row.State)
 		}
 	}
 	return ""
 }
 
-// rows is the journal's index, as any host that is up would list it.
-func (w *World) rows() []journal.ActiveRow {
+// rows is the journal's index, as any host that is up would list it, of one
+// session or of all.
+func (w *World) rows(session string) []journal.ActiveRow {
 	for _, h := range w.hosts {
 		if h.up() {
-			rows, _, _ := h.disk.Active(context.Background(), journal.ActiveFilter{}) // this disk reads without fault
+			rows, _, _ := h.disk.Active(context.Background(), journal.ActiveFilter{Session: session}) // this disk reads without fault
 			return rows
 		}
 	}

@@ -108,7 +108,7 @@ func (s *swarm) run(seed uint64) *Report {
 	if s.o.Adjust != nil {
 		s.o.Adjust(p)
 	}
-	return Try(p, Options{})
+	return Try(p, Options{Silent: true})
 }
 
 func (s *swarm) done(seed uint64, r *Report) {

@@ -54,19 +54,28 @@ func (l Line) Bytes(dst []byte) []byte {
 // String is the line without its end.
 func (l Line) String() string { b := l.Bytes(nil); return string(b[:len(b)-1]) }
 
-// trace keeps lines, or only what they hash to.
+// trace keeps lines, or only what they hash to, or only counts them.
 type trace struct {
-	n    int
-	keep bool
-	all  []Line
-	sum  hash.Hash
-	buf  []byte
+	n      int
+	keep   bool
+	silent bool
+	all    []Line
+	sum    hash.Hash
+	buf    []byte
 }
 
-func newTrace(keep bool) *trace { return &trace{keep: keep, sum: sha256.New()} }
+func newTrace(o Options) *trace {
+	if o.Silent {
+		return &trace{silent: true}
+	}
+	return &trace{keep: o.Keep, sum: sha256.New()}
+}
 
 func (t *trace) add(l Line) {
 	t.n++
+	if t.silent {
+		return
+	}
 	l.N = t.n
 	t.buf = l.Bytes(t.buf[:0])
 	_, _ = t.sum.Write(t.buf) // a hash never fails
@@ -75,5 +84,10 @@ func (t *trace) add(l Line) {
 	}
 }
 
-// Sum is the hash of all lines so far.
-func (t *trace) Sum() string { return fmt.Sprintf("%x", t.sum.Sum(nil)[:16]) }
+// Sum is the hash of all lines so far; of a silent trace it is empty.
+func (t *trace) Sum() string {
+	if t.silent {
+		return ""
+	}
+	return fmt.Sprintf("%x", t.sum.Sum(nil)[:16])
+}

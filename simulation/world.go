@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/parleyrun/parley/actors"
+	"github.com/parleyrun/parley/messages"
 	"github.com/parleyrun/parley/simulation/disk"
 	"github.com/parleyrun/parley/supervisor/virtual"
 )
@@ -56,8 +57,8 @@ type task struct {
 // stepsMax bounds a run: whoever takes more does not come to an end.
 const stepsMax = 200_000
 
-func newWorld(p *Plan, keep bool) *World {
-	w := &World{plan: p, dice: rand.New(rand.NewPCG(p.Seed, 0x9e3779b97f4a7c15)), fates: newFates(p.Seed), queued: map[*virtual.Box]bool{}, cut: map[[2]int]bool{}, disk: disk.New(), trace: newTrace(keep), History: &History{}}
+func newWorld(p *Plan, opts Options) *World {
+	w := &World{plan: p, dice: rand.New(rand.NewPCG(p.Seed, 0x9e3779b97f4a7c15)), fates: newFates(p.Seed), queued: map[*virtual.Box]bool{}, cut: map[[2]int]bool{}, disk: disk.New(), trace: newTrace(opts), History: &History{}}
 	return w
 }
 
@@ -66,7 +67,19 @@ func (w *World) say(lane, kind, text string) {
 	w.trace.add(Line{At: w.now, Lane: lane, Kind: kind, Text: text})
 }
 
+// brief says a message for the trace.
+func (w *World) brief(m messages.Message) string {
+	if w.trace.silent {
+		return ""
+	}
+	return brief(m)
+}
+
 func (w *World) sayf(lane, kind, format string, args ...any) {
+	if w.trace.silent {
+		w.say(lane, kind, "")
+		return
+	}
 	w.say(lane, kind, fmt.Sprintf(format, args...))
 }
 
@@ -172,7 +185,11 @@ func (w *World) take(i int) {
 
 // delivering notes what an actor is about to take.
 func (w *World) delivering(b *virtual.Box) {
-	w.say(b.Host().Address(), KindDeliver, b.Name()+" "+describe(b.Next()))
+	text := ""
+	if !w.trace.silent {
+		text = b.Name() + " " + describe(b.Next())
+	}
+	w.say(b.Host().Address(), KindDeliver, text)
 }
 
 // What happens later.
