@@ -188,9 +188,8 @@ type Submission struct {
 	ID string
 	// By is who answers, in words for people.
 	By string
-	// CallSeq is the row's CallSeq that was answered: should the same call have
-	// been asked again with other questions, the answer is refused with
-	// NOT_ANSWERABLE. 0 answers whatever the call asks now.
+	// CallSeq is the row's CallSeq that was answered: should the same call have been
+	// asked again, the answer is refused with NOT_ANSWERABLE. 0 answers whatever the call asks now.
 	CallSeq int64
 	// RejectLate refuses an answer that loses to the deadline, with SETTLED.
 	// Otherwise it becomes a late reply.

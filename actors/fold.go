@@ -183,6 +183,14 @@ func (f *fold) index(id string) int {
 	return slices.IndexFunc(f.calls, func(c call) bool { return c.id == id })
 }
 
+// seqOf is where a call's text is; 0: there is none that could be answered.
+func (f *fold) seqOf(id string) int64 {
+	if i := f.index(id); i >= 0 {
+		return f.calls[i].seq
+	}
+	return 0
+}
+
 // prune forgets calls that are over. Only events that can end one are looked at.
 func (f *fold) prune(typ string) {
 	switch typ {

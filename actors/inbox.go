@@ -90,7 +90,7 @@ func (b *Inbox) tryNext(fx *Effects) {
 	if b.settling {
 		b.corr++
 		fx.Up = append(fx.Up, Record{Part: b.part, Corr: b.corr,
-			Outcome: Outcome{Kind: OutcomeReply, Submit: b.rivals[0].Req}})
+			Outcome: Outcome{Kind: OutcomeReply, Submit: b.rivals[0].Req, Seq: b.rivals[0].Seq}})
 	}
 }
 

@@ -33,10 +33,12 @@ type (
 	AddAsker struct{ From Addr }
 	// DropAsker ends a subscription and settles nothing.
 	DropAsker struct{ From Addr }
-	// WaitSubmit offers an answer that was checked against the questions.
+	// WaitSubmit offers an answer that was checked against the questions of the
+	// call at Seq.
 	WaitSubmit struct {
 		From Addr
 		Req  *messages.SubmitRequest
+		Seq  int64
 	}
 	// WaitExpire: a client's countdown ended.
 	WaitExpire struct {
@@ -80,10 +82,12 @@ type (
 
 // From a session to its inbox.
 type (
-	// LateSubmit offers a late reply that was checked against the questions.
+	// LateSubmit offers a late reply that was checked against the questions of
+	// the call at Seq.
 	LateSubmit struct {
 		From Addr
 		Req  *messages.SubmitRequest
+		Seq  int64
 	}
 	// ClaimMarks asks to mark messages for a turn. The lists are given, since
 	// only the session's fold has them.
@@ -134,10 +138,12 @@ type (
 		Corr    uint32
 		Outcome Outcome
 	}
-	// Reroute hands a submission back: its wait is over, the late path may take it.
+	// Reroute hands a submission back: its wait is over, the late path may take
+	// it, unless the call is another than the one at Seq by now.
 	Reroute struct {
 		From Addr
 		Req  *messages.SubmitRequest
+		Seq  int64
 	}
 	// Quiet tells whether a wait has neither an asker, a claim nor a decision
 	// under way, after this many inputs from its session.

@@ -108,6 +108,8 @@ type Outcome struct {
 	Kind OutcomeKind
 	// Submit is set for OutcomeAnswered and OutcomeReply.
 	Submit *messages.SubmitRequest
+	// Seq is set for OutcomeReply: the place of the call that it answers.
+	Seq int64
 	// Err is set for OutcomeFailed.
 	Err *messages.Error
 	// Unkeyed is set for OutcomeLost when the call has no late path.

@@ -169,7 +169,7 @@ func TestRaces(t *testing.T) {
 			require.Empty(r.t, r.Session.Questions().Settled())
 			return r.outcome(actors.Addr{Key: "door/3", Corr: 3}) + " " + r.outcome(actors.Addr{Key: "door/4", Corr: 4})
 		})
-		require.Equal(t, []string{"BAD_ANSWER waiting", "SETTLED pending waiting", "queued REPLY_QUEUED"}, keys(seen))
+		require.Equal(t, []string{"BAD_ANSWER waiting", "NOT_ANSWERABLE waiting", "queued REPLY_QUEUED"}, keys(seen))
 	})
 
 	t.Run("submission landed, ack lost, restart (R9)", func(t *testing.T) {

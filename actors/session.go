@@ -188,7 +188,7 @@ func (s *Session) decide(now Now, in Envelope) Effects {
 	case *messages.AskDetachRequest:
 		return s.detach(in.From, m)
 	case *messages.SubmitRequest:
-		return s.submit(in.From, m)
+		return s.submit(in.From, m, m.GetCallSeq())
 	case *messages.ExpireRequest:
 		return s.toWait(in.From, m.GetCallId(), WaitExpire{in.From, m})
 	case *messages.DelegateRequest:
@@ -228,7 +228,7 @@ func (s *Session) decideLocal(now Now, in Envelope) Effects {
 		}
 		return s.recordOutcome(now, m)
 	case Reroute:
-		return s.submit(m.From, m.Req)
+		return s.submit(m.From, m.Req, m.Seq)
 	case Quiet:
 		if i := s.partIndex(m.Part.Call); i >= 0 && s.parts[i].id == m.Part {
 			s.parts[i].quiet = m.Quiet && m.Seen == s.parts[i].sent

@@ -13,21 +13,22 @@ import (
 
 // submit routes an answer: to the wait of an open call, to the inbox of a
 // continued one. A submission that was accepted before gets its outcome again.
-func (s *Session) submit(from Addr, req *messages.SubmitRequest) Effects {
+// It answers the call at callSeq; 0: the one that there is now.
+func (s *Session) submit(from Addr, req *messages.SubmitRequest, callSeq int64) Effects {
 	if err := checkSubmit(req); err != nil {
 		return s.refuse(from, err)
 	}
 	if fx, known := s.submitAgain(from, req); known {
 		return fx
 	}
-	if err := s.asksStill(req); err != nil {
+	if err := s.asksStill(req.GetCallId(), callSeq); err != nil {
 		return s.refuse(from, err)
 	}
 	if c, open := s.fold.openWaitOf(req.GetCallId()); open {
 		if err := s.checkBatch(c, req.GetAnswers()); err != nil {
 			return s.refuse(from, err)
 		}
-		return s.toWait(from, c.id, WaitSubmit{from, req})
+		return s.toWait(from, c.id, WaitSubmit{from, req, c.seq})
 	}
 	active, err := s.answerable(req.GetCallId()) // Q-101, then Q-102, then Q-105
 	if err == nil {
@@ -40,7 +41,7 @@ func (s *Session) submit(from Addr, req *messages.SubmitRequest) Effects {
 		return s.refuse(from, err)
 	}
 	var fx Effects
-	s.toInbox(&fx, LateSubmit{from, req})
+	s.toInbox(&fx, LateSubmit{from, req, s.fold.seqOf(req.GetCallId())})
 	return fx
 }
 
@@ -60,13 +61,13 @@ func (s *Session) answerable(call string) (sessionlog.ActiveCall, *messages.Erro
 	return active, nil
 }
 
-// asksStill refuses an answer to what a call asked before it was asked again.
-func (s *Session) asksStill(req *messages.SubmitRequest) *messages.Error {
-	i := s.fold.index(req.GetCallId())
-	if req.GetCallSeq() == 0 || i < 0 || s.fold.calls[i].seq == req.GetCallSeq() {
+// asksStill refuses an answer to what a call asked before it was asked again
+// (fault W1).
+func (s *Session) asksStill(call string, callSeq int64) *messages.Error {
+	if now := s.fold.seqOf(call); callSeq == 0 || now == 0 || now == callSeq {
 		return nil
 	}
-	return messages.Refuse(messages.NotAnswerable, "call %q has been asked again with other questions; look at them first", req.GetCallId())
+	return messages.Refuse(messages.NotAnswerable, "call %q has been asked again; look at what it asks now first", call)
 }
 
 // expired is the refusal of an answer that did not want to be a late one: it
@@ -251,12 +252,12 @@ func (s *Session) recordReply(now Now, m Record) Effects {
 		return fx
 	}
 	err := s.usedElsewhere(req)
+	if err == nil {
+		err = s.asksStill(req.GetCallId(), m.Outcome.Seq) // it may have been asked anew
+	}
 	var active sessionlog.ActiveCall
 	if err == nil {
 		active, err = s.answerable(req.GetCallId())
-	}
-	if err == nil {
-		err = s.asksStill(req) // it may have been asked anew
 	}
 	if err == nil {
 		err = CheckComplete(active.IDs, req.GetAnswers())

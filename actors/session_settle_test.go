@@ -120,6 +120,21 @@ func TestSubmissionIDs(t *testing.T) {
 			Outcome: actors.Outcome{Kind: actors.OutcomeReply, Submit: submitReq("c1", "s1", &messages.Answer{Id: "of another time"})}})
 		require.Len(t, r.Log, n)
 	})
+	t.Run("an answer on its way when its call is asked again is none to the new question (W1), in time and late", func(t *testing.T) {
+		r := newRig(t)
+		r.pend("c1")
+		heard := r.Rows["c1"].Seq
+		r.say(&messages.AwaitInboxRequest{Session: "s1", Root: "root"}) // the inbox stays
+		asker := r.ask("c1", attempt("other"))
+		n := len(r.Log)
+		in, late := r.from(), submitReq("c1", "s1")
+		r.Do(actors.Addr{}, actors.Reroute{From: in, Req: submitReq("c1", "s2"), Seq: heard})
+		require.Equal(t, messages.NotAnswerable, codeOf(r.last(in)))
+		r.Do(actors.Addr{}, actors.Record{Part: r.Live(actors.InboxPart)[0], Outcome: actors.Outcome{Kind: actors.OutcomeReply, Submit: late, Seq: heard}})
+		require.Len(t, r.Log, n)
+		require.NotNil(t, r.last(asker).(*messages.AskResponse).GetWaiting())
+		r.accepted("answered", late) // judged afresh
+	})
 	t.Run("a message id is no submission id", func(t *testing.T) {
 		r := newRig(t)
 		r.ask("c1")

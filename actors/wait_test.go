@@ -497,10 +497,10 @@ func TestRivals(t *testing.T) {
 		step(w, actors.Fired{Name: timer.Name, Gen: timer.Gen})
 		late, reject := submitReq("c1", "s1"), submitReq("c1", "s2")
 		reject.OnExpired = messages.OnExpired_ON_EXPIRED_REJECT
-		step(w, actors.WaitSubmit{From: actors.Addr{Key: "one"}, Req: late})
+		step(w, actors.WaitSubmit{From: actors.Addr{Key: "one"}, Req: late, Seq: 7})
 		step(w, actors.WaitSubmit{From: actors.Addr{Key: "two"}, Req: reject})
 		fx := step(w, actors.Recorded{Corr: 1, End: actors.End{Settlement: &messages.Settlement{Outcome: "pending"}, Continued: true}})
-		require.Equal(t, []actors.Local{actors.Reroute{From: actors.Addr{Key: "one"}, Req: late}}, fx.Up)
+		require.Equal(t, []actors.Local{actors.Reroute{From: actors.Addr{Key: "one"}, Req: late, Seq: 7}}, fx.Up)
 		require.Len(t, fx.Replies, 1)
 		require.Equal(t, messages.Settled, codeOf(fx.Replies[0].Msg))
 	})

@@ -45,7 +45,7 @@ func nobodyDecidesForOthers(e *Evidence) {
 				continue
 			}
 			for _, h := range e.History.Holds {
-				if h.Session != a.name || h.Call != l.call || h.Party == s.By || h.Framed == 0 || h.Framed < at.recorded || h.Framed >= at.ended {
+				if !e.heldIn(a, l, h) || h.Party == s.By || h.Framed < at.recorded || h.Framed >= at.ended {
 					continue
 				}
 				if until := e.letGo(h); until != 0 && until <= at.committed || e.shaken(a, h, at) {
@@ -79,7 +79,7 @@ func graceForTheUnheard(e *Evidence) {
 			continue
 		}
 		for _, h := range e.History.Holds {
-			if h.Session != a.name || h.Call != l.call || h.Framed == 0 || h.Framed < s.recorded || h.Framed >= s.ended {
+			if !e.heldIn(a, l, h) || h.Framed < s.recorded || h.Framed >= s.ended {
 				continue
 			}
 			if cut, only := e.cutOff(a, h, s); only && s.ended < cut-renewMS-e.Plan.Network.DelayMax.Milliseconds()+leaseMS+grace && (h.Over == 0 || h.Over > cut && h.How == "unavailable") && e.letGo(h) == h.Over {

@@ -61,7 +61,7 @@ func noDeadlineUnderAClaim(e *Evidence) {
 			continue
 		}
 		for _, h := range e.History.Holds {
-			if h.Session != a.name || h.Call != l.call || h.Framed == 0 || h.Framed < s.recorded || h.Framed >= s.ended {
+			if !e.heldIn(a, l, h) || h.Framed < s.recorded || h.Framed >= s.ended {
 				continue
 			}
 			if until := e.letGo(h); until != 0 && until <= s.committed || e.shaken(a, h, s) {
@@ -70,6 +70,17 @@ func noDeadlineUnderAClaim(e *Evidence) {
 			e.at(a, end.seq).fail("call %s ran out at %d (event %d) while %s had held it since %d. %s", l.call, s.ended, end.seq, h.Party, h.Framed, a.story(l.call))
 		}
 	}
+}
+
+// heldIn: a claim was on a call as it was asked this time, and its client knew.
+// One that was opened before the call was asked anew is left out: its client may
+// believe that it holds what the call was before, of whose end it has not heard.
+func (e *Evidence) heldIn(a *account, l *life, h *Hold) bool {
+	if h.Session != a.name || h.Call != l.call || h.Framed == 0 {
+		return false
+	}
+	before, _ := a.at(l.call, l.at)
+	return before == nil || h.Opened > a.stamp(l.wait).At
 }
 
 // letGo is when a client let a claim go or learned that it was over, by saying
@@ -259,6 +270,18 @@ func (a *account) lastOpen(from, to int64) int64 {
 	return at
 }
 
+// rebuilt is when the session last began anew between two of its events; 0: it
+// did not. Commits are in order, where times may be equal.
+func (a *account) rebuilt(from, to int64) int64 {
+	at := int64(0)
+	for i := a.commit[from]; i < min(a.commit[to], len(a.stamps)); i++ {
+		if a.log.Commits[i].Kind == disk.KindOpen {
+			at = a.stamps[i].At
+		}
+	}
+	return at
+}
+
 // lastFault is when the last fault before a time was over.
 func (e *Evidence) lastFault(before int64) int64 {
 	at := int64(0)
@@ -278,11 +301,11 @@ func graceAfterALoss(e *Evidence) {
 		if !ran || !noted || grace == 0 {
 			continue
 		}
-		if began := a.lastOpen(s.recorded, s.committed); began > 0 && s.committed < began+grace {
+		if began := a.rebuilt(l.wait, end.seq); began > 0 && s.committed < began+grace {
 			e.at(a, end.seq).fail("call %s ran out at %d, its wait was built anew after %d, and claim_grace is %d. %s", l.call, s.committed, began, grace, a.story(l.call))
 		}
 		for _, h := range e.History.Holds {
-			if h.Session == a.name && h.Call == l.call && h.How == "lost" && h.Framed > s.recorded && e.letGo(h) == h.Over &&
+			if e.heldIn(a, l, h) && h.How == "lost" && h.Framed > s.recorded && e.letGo(h) == h.Over &&
 				h.Over < s.ended && s.committed < h.Over+grace && !e.shaken(a, h, s) {
 				e.at(a, end.seq).fail("call %s ran out at %d, %s had lost its claim at %d, and claim_grace is %d. %s", l.call, s.committed, h.Party, h.Over, grace, a.story(l.call))
 			}

@@ -28,23 +28,26 @@ var toldInvariants = []Invariant{
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
 // attached is the life that an answer to an ask is about: the ask's own, or the
-// one that it joined.
-func (e *Evidence) attached(cmd *messages.AskRequest, m *messages.AskResponse) *life {
-	a := e.account(cmd.GetSession())
+// one that it joined. Its own may be younger than the answer: an attempt that
+// joined another leaves nothing behind, and may ask for itself later.
+func (e *Evidence) attached(cmd *messages.AskRequest, h *Heard) *life {
+	a, m := e.account(cmd.GetSession()), h.Msg.(*messages.AskResponse)
 	attempt := cmp.Or(m.GetJoined(), cmd.GetAttempt())
-	if l := a.lifeOf(attempt, m.GetCallId()); l != nil || m.GetCallId() == cmd.GetCallId() {
-		return l
+	own := a.lifeOf(attempt, m.GetCallId())
+	if !cmd.GetJoin() || own != nil && a.stamp(own.wait).Step < h.Sent {
+		return own
 	}
-	for _, l := range a.lives { // it joined; a door that repeats it, or its result, does not say so again
+	questions, _, _ := sessionlog.ParseArguments(cmd.GetArguments())
+	for _, l := range a.lives { // it joined, maybe one of its own call id; a door that repeats it, or its result, does not say so again
 		r, ended := l.result()
-		if l.call != m.GetCallId() {
+		if l.call != m.GetCallId() || l.asks != string(questions) || !l.rec.Receipt {
 			continue
 		}
 		if w := m.GetWaiting(); w != nil && w.GetDeadlineMs() == due(l.rec) || w == nil && ended && r.Text == m.GetResult() {
 			return l
 		}
 	}
-	return nil
+	return own
 }
 
 // asked are the lives that an ask can have been attached to: its own, and those
@@ -62,7 +65,7 @@ func (e *Evidence) asked(s *Said, cmd *messages.AskRequest) []*life {
 		out = append(out, l)
 	}
 	for _, h := range s.Waiting {
-		if l := e.attached(cmd, h.Msg.(*messages.AskResponse)); l != nil && !slices.Contains(out, l) {
+		if l := e.attached(cmd, &h); l != nil && !slices.Contains(out, l) {
 			out = append(out, l)
 		}
 	}
@@ -73,7 +76,7 @@ func toldAsRecorded(e *Evidence) {
 	for s, cmd := range said[*messages.AskRequest](e) {
 		for _, w := range s.Waiting {
 			got := w.Msg.(*messages.AskResponse)
-			switch l := e.attached(cmd, got); {
+			switch l := e.attached(cmd, &w); {
 			case l == nil:
 				e.heard(s).fail("%s was told that %s waits, the log has no such attempt. %s", s.Party, cmd.GetAttempt(), e.account(cmd.GetSession()).story(cmd.GetCallId()))
 			case due(l.rec) != got.GetWaiting().GetDeadlineMs():
@@ -99,7 +102,7 @@ func (e *Evidence) answered(s *Said, cmd *messages.AskRequest) {
 	switch m := s.Answer.Msg.(type) {
 	case *messages.AskResponse:
 		var r resultAt
-		l, has := e.attached(cmd, m), false
+		l, has := e.attached(cmd, s.Answer), false
 		if l != nil {
 			r, has = l.result()
 		}
@@ -137,7 +140,7 @@ func toldTheSame(e *Evidence) {
 		if m.GetContinued() != nil {
 			continue
 		}
-		l := e.attached(cmd, m)
+		l := e.attached(cmd, s.Answer)
 		if l == nil {
 			continue
 		}
@@ -374,6 +377,12 @@ func (st stands) any(want ...state) bool {
 
 func (st stands) root(holds func(rootAt) bool) bool { return slices.ContainsFunc(st.roots, holds) }
 
+// askedAnew: the call became another one, which an answer that is on its way
+// must not answer (W1).
+func (st stands) askedAnew() bool {
+	return st.life(func(l *life) bool { return l != st.lives[0] })
+}
+
 func (st stands) life(holds func(*life) bool) bool { return slices.ContainsFunc(st.lives, holds) }
 
 func refusalsAreRight(e *Evidence) {
@@ -415,7 +424,7 @@ func (e *Evidence) right(s *Said, code messages.Code, st stands) (right, known b
 	case messages.NotAnswerable:
 		left, ok := s.Cmd.(*messages.EndForegroundRequest)
 		other := ok && st.life(func(l *life) bool { return l.attempt != left.GetAttempt() })
-		return other || st.any(unasked, over) || notOpen(s.Cmd) && st.any(continued, replied), true
+		return other || st.any(unasked, over) || notOpen(s.Cmd) && st.any(continued, replied) || submits(s.Cmd) && st.askedAnew(), true
 	case messages.Settled:
 		return st.any(over) || (notOpen(s.Cmd) || rejects(s.Cmd)) && st.any(continued, replied), true
 	case messages.BadRequest:
@@ -433,6 +442,11 @@ func notOpen(cmd messages.Command) bool {
 		return true
 	}
 	return false
+}
+
+func submits(cmd messages.Command) bool {
+	_, ok := cmd.(*messages.SubmitRequest)
+	return ok
 }
 
 // rejects: an answer that does not want to be a late one.
@@ -493,7 +507,7 @@ func durableBeforeTold(e *Evidence) {
 		a := e.account(s.Cmd.GetSession())
 		for _, w := range s.Waiting {
 			if cmd, ok := s.Cmd.(*messages.AskRequest); ok {
-				if l := e.attached(cmd, w.Msg.(*messages.AskResponse)); l != nil {
+				if l := e.attached(cmd, &w); l != nil {
 					e.durable(s, &w, a, l.wait, true)
 				}
 			}
@@ -529,7 +543,7 @@ func (e *Evidence) durable(s *Said, h *Heard, a *account, seq int64, must bool) 
 func (e *Evidence) facts(s *Said, a *account) []fact {
 	switch m := s.Answer.Msg.(type) {
 	case *messages.AskResponse:
-		if l := e.attached(s.Cmd.(*messages.AskRequest), m); l != nil {
+		if l := e.attached(s.Cmd.(*messages.AskRequest), s.Answer); l != nil {
 			if r, ok := l.result(); ok {
 				return []fact{{r.seq, false}}
 			}
