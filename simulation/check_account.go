@@ -88,6 +88,7 @@ type handedAt struct {
 type queued struct {
 	sessionlog.Message
 	in        []int64 // when it entered a list
+	out       []int64 // and when it left it again
 	admitted  []int64
 	withdrawn []int64
 	waits     bool
@@ -286,6 +287,7 @@ func (a *account) spliced(ev sessionlog.Event) error {
 	}
 	for _, m := range (*list)[s.Start : s.Start+s.RemovedCount] {
 		m.waits, m.left = false, ev.Seq
+		m.out = append(m.out, ev.Seq)
 		if s.Outcome == sessionlog.OutcomeCanceled {
 			m.withdrawn = append(m.withdrawn, ev.Seq)
 			a.replies(ev.Seq, m.ReplyTo, "its reply was taken back")
@@ -386,6 +388,19 @@ func (a *account) at(call string, seq int64) (*life, state) {
 		return nil, unasked
 	}
 	return found, found.stateBefore(seq)
+}
+
+// waiting are the messages in the lists when the log ended before seq.
+func (a *account) waiting(seq int64) []string {
+	var ids []string
+	for _, m := range a.messages {
+		for i, in := range m.in {
+			if in < seq && (i >= len(m.out) || m.out[i] >= seq) {
+				ids = append(ids, m.ID)
+			}
+		}
+	}
+	return ids
 }
 
 // ends lists the log's ends as they stood from a step to another: the one in

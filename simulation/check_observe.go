@@ -18,12 +18,15 @@ func (w *World) observe(op *disk.Op) {
 	w.History.Written[op.Session] = append(w.History.Written[op.Session], Stamp{w.now, w.steps, w.trace.n})
 }
 
-// began notes that something goes wrong from now on. What happens in one moment
-// also ends in it.
+// began notes that something goes wrong from now on. A jump is over at once.
 func (w *World) began(f *Fault) {
-	f.From, f.Until = w.now, -1
-	if f.What == faultClock || f.What == faultMove {
+	f.From = w.now
+	switch f.What {
+	case faultClock:
 		f.Until = w.now
+	case faultMove: // until everybody knows
+	default:
+		f.Until = -1
 	}
 	w.History.Faults = append(w.History.Faults, f)
 }

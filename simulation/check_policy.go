@@ -141,7 +141,7 @@ func claimsHearOfTheEnd(e *Evidence) {
 }
 
 // frameLost: what a host says to a client may be lost, and is not said again.
-func (e *Evidence) frameLost() bool { return e.Plan.Network.Drop > 0 }
+func (e *Evidence) frameLost() bool { return e.Plan.Network.Drop > 0 || len(e.Plan.Network.Lose) > 0 }
 
 func overAt(h *Hold) string {
 	if h.Over == 0 {

@@ -308,6 +308,10 @@ func TestEveryInvariantCanFail(t *testing.T) {
 			ask.Arguments = strings.Replace(ask.Arguments, `"timeout":1}`, `"timeout":2}`, 1)
 		}, ""},
 		{"everything ends", "was told nothing final", func(d doctor) { d.saying("o", "Steer").Answer = nil }, ""},
+		{"the patient are told", "o said Steer", func(d doctor) {
+			d.Plan.Parties[slices.IndexFunc(d.Plan.Parties, func(p PartyPlan) bool { return p.Name == "o" })].Patient = true
+			d.saying("o", "Steer").Answer.At += 10_000
+		}, ""},
 		{"one register", "nothing that is in order explains", func(d doctor) {
 			asked := d.saying("a", "Ask", "q1") // told the answer before anybody has given it
 			asked.Answer.Step, asked.Answer.Sent = d.saying("p", "Submit", "sub-4").Step-1, 0

@@ -43,8 +43,11 @@ func ProfileOf(name string) (Profile, bool) {
 func Draw(seed uint64, profile Profile) *Plan {
 	d := &drawing{rand.New(rand.NewPCG(seed, 0xda942042e4dd58b5)), &Plan{Seed: seed}, profile}
 	d.world()
-	d.parties()
-	d.faults()
+	if !d.scene() {
+		d.parties()
+		d.faults()
+	}
+	d.patience()
 	return d.p
 }
 

@@ -42,6 +42,7 @@ type Said struct {
 	Waiting []Heard // of an ask: that it is durable
 	Answer  *Heard  // nil: none came, or the party left
 	Left    bool
+	LeftAt  int64 // when
 }
 
 // Heard is what a party was told, and when.

@@ -25,14 +25,15 @@ func (w *World) carry(from, to *host, frame []byte) {
 func pair(a, b int) [2]int { return [2]int{min(a, b), max(a, b)} }
 
 // travel takes something from one lane to another: late, twice, or not at all.
-func (w *World) travel(from, to, text string, cut func() bool, arrive func()) {
+// false: it is lost.
+func (w *World) travel(from, to, text string, cut func() bool, arrive func()) bool {
 	w.refs++
 	ref := w.refs
 	w.trace.add(Line{At: w.now, Lane: from, Kind: KindSend, To: to, Ref: ref, Text: text})
 	n := w.plan.Network
 	if !w.healed && (cut() || w.befalls(ref, n.Lose, w.fates.drop, n.Drop, (*Plan).lost)) {
 		w.trace.add(Line{At: w.now, Lane: from, Kind: KindDrop, To: to, Ref: ref})
-		return
+		return false
 	}
 	copies := 1
 	if !w.healed && w.befalls(ref, n.Repeat, w.fates.repeat, n.Duplicate, (*Plan).repeated) {
@@ -46,13 +47,15 @@ func (w *World) travel(from, to, text string, cut func() bool, arrive func()) {
 			})
 		})
 	}
+	return true
 }
 
 func (p *Plan) lost() *[]int     { return &p.Network.Lose }
 func (p *Plan) repeated() *[]int { return &p.Network.Repeat }
 
 // rpc is one command of a party, sent again under its own key until it is
-// answered: to the same host while that lives, else to the next.
+// answered: to the same host while that lives, else to the next. One of a patient
+// party is sent again only when its connection has broken, as an MCP client's.
 type rpc struct {
 	party    *party
 	id       int
@@ -86,24 +89,42 @@ func (r *rpc) send() {
 	r.said.Tries = r.tries
 	try := r.tries
 	h := w.hosts[(p.host+r.tries/2)%len(w.hosts)]
-	r.watch(answerWithin)
-	w.travel(p.name, h.name, w.brief(r.cmd), r.never, func() {
+	if !p.plan.Patient {
+		r.watch(answerWithin)
+	}
+	carried := w.travel(p.name, h.name, w.brief(r.cmd), r.never, func() {
 		if !h.up() {
 			r.lost(try)
 			return
 		}
 		h.serve(r, try)
 	})
+	if !carried {
+		r.torn(try)
+	}
 }
 
 func (r *rpc) never() bool { return false }
 
+// torn: something of a try was lost on its way, which a connection does not
+// outlive. A patient party finds that in time; another sends again in any case.
+func (r *rpc) torn(try int) {
+	if r.party.plan.Patient && try == r.tries && !r.final && !r.left {
+		r.watch(answerWithin)
+	}
+}
+
 // watch sends again when nothing comes back.
 func (r *rpc) watch(within int64) {
+	r.unwatch()
+	r.giveUp = r.party.w.after(within, func() { r.party.w.soon(r.send) })
+}
+
+// unwatch goes on without an end.
+func (r *rpc) unwatch() {
 	if r.giveUp != nil {
 		r.giveUp()
 	}
-	r.giveUp = r.party.w.after(within, func() { r.party.w.soon(r.send) })
 }
 
 // lost: the connection broke, and the party sees it.
@@ -129,14 +150,16 @@ func (h *host) serve(r *rpc, try int) {
 			return
 		}
 		sent := h.w.steps
-		h.w.travel(h.name, r.party.name, h.w.brief(m), r.never, func() { r.take(try, sent, m) })
+		if !h.w.travel(h.name, r.party.name, h.w.brief(m), r.never, func() { r.take(try, sent, m) }) {
+			r.torn(try)
+		}
 	})
 }
 
 // broken: the host that served it is gone. Often the party sees that at once.
 func (r *rpc) broken() {
 	r.cancel, r.host = nil, nil
-	if r.party.w.happens(800) {
+	if r.party.plan.Patient || r.party.w.happens(800) {
 		try := r.tries
 		r.party.w.after(1, func() { r.lost(try) })
 	}
@@ -158,7 +181,9 @@ func (r *rpc) take(try, sent int, m messages.Message) {
 	if a, ok := m.(*messages.AskResponse); ok && a.GetWaiting() != nil {
 		r.said.Waiting = append(r.said.Waiting, r.party.w.hears(sent, m))
 		r.waiting = true
-		r.watch(aliveWithin)
+		if !r.party.plan.Patient {
+			r.watch(aliveWithin)
+		}
 		return
 	}
 	r.settle(sent, m)
@@ -166,7 +191,7 @@ func (r *rpc) take(try, sent int, m messages.Message) {
 
 func (r *rpc) settle(sent int, m messages.Message) {
 	r.final, r.answer = true, m
-	r.giveUp()
+	r.unwatch()
 	if r.host != nil {
 		delete(r.host.served, r)
 	}
@@ -182,8 +207,8 @@ func (r *rpc) leave() {
 	if r.final || r.left {
 		return
 	}
-	r.left = true
-	r.giveUp()
+	r.left, r.said.LeftAt = true, r.party.w.now
+	r.unwatch()
 	if h := r.host; h != nil && h.up() && r.cancel != nil {
 		cancel := r.cancel
 		process := h.booted

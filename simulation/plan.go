@@ -83,6 +83,8 @@ type PartyPlan struct {
 	Root    string // of an agent
 	Owner   string // of an owned child
 	Host    int    // that it speaks to first
+	// Patient sends nothing again by itself while its connection lasts.
+	Patient bool
 	Acts    []Act
 }
 
@@ -101,5 +103,7 @@ type FaultPlan struct {
 	Host, To int
 	Session  string
 	Party    string
-	For      time.Duration
+	// For is how long it lasts; of a move: how late others may learn of it, 0:
+	// learnedWithin.
+	For time.Duration
 }

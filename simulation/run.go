@@ -149,9 +149,9 @@ func (w *World) fault(f FaultPlan) {
 	case faultMove:
 		w.sayf(h.name, KindFault, "is given session %s", f.Session)
 		w.placement[f.Session] = h.index
-		w.began(&Fault{What: faultMove, Host: h.index, Session: f.Session})
+		w.began(&Fault{What: faultMove, Host: h.index, Session: f.Session, Until: w.now + f.For.Milliseconds()})
 		for _, other := range w.hosts {
-			w.after(w.between(0, 2*time.Second), func() { other.learn(f.Session) })
+			w.after(w.learns(f, other), func() { other.learn(f.Session) })
 		}
 	case faultKill:
 		for _, p := range w.parties {
@@ -162,6 +162,18 @@ func (w *World) fault(f FaultPlan) {
 	default:
 		panic("simulation: no fault is called " + f.What)
 	}
+}
+
+// learns is when a host learns of a move. If others may take their time, whoever
+// is given the session knows at once: for so long two hosts run it.
+func (w *World) learns(f FaultPlan, h *host) int64 {
+	switch {
+	case f.For == 0:
+		return w.between(0, learnedWithin*time.Millisecond)
+	case h.index == f.Host%len(w.hosts):
+		return 0
+	}
+	return w.between(0, f.For)
 }
 
 // learn tells a host who runs a session now. The one that ran it unloads it.
@@ -181,6 +193,9 @@ func (w *World) heal() {
 	w.say("world", KindMark, "heals")
 	w.cut = map[[2]int]bool{}
 	w.History.Healed = w.now
+	for _, f := range w.History.Faults {
+		f.Until = min(f.Until, w.now)
+	}
 	for _, h := range w.hosts {
 		h.resume()
 		h.boot()

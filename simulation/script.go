@@ -140,7 +140,11 @@ func (p *PartyPlan) words() []string {
 	if p.Owner != "" {
 		w = append(w, "owner", p.Owner)
 	}
-	return append(w, "on", hostName(p.Host))
+	w = append(w, "on", hostName(p.Host))
+	if p.Patient {
+		w = append(w, "patient")
+	}
+	return w
 }
 
 // String is the act as a line of a script has it.
@@ -171,7 +175,11 @@ func (f FaultPlan) words() []string {
 	case faultPartition:
 		w = append(w, hostName(f.Host), hostName(f.To))
 	case faultMove:
-		return append(w, f.Session, "to", hostName(f.Host))
+		w = append(w, f.Session, "to", hostName(f.Host))
+		if f.For > 0 {
+			w = append(w, "within", timeText(f.For))
+		}
+		return w
 	case faultClock:
 		sign := ""
 		if f.For >= 0 {

@@ -412,9 +412,9 @@ func (s *scriptReader) session() (err error) {
 }
 
 func (s *scriptReader) party(kind PartyKind) (err error) {
-	form := "person NAME in SESSION on HOST"
+	form := "person NAME in SESSION on HOST patient"
 	if kind == AgentParty {
-		form = "agent NAME as ROOT in SESSION owner SESSION on HOST"
+		form = "agent NAME as ROOT in SESSION owner SESSION on HOST patient"
 	}
 	out := PartyPlan{Kind: kind}
 	if out.Name, err = s.name("a party"); err != nil {
@@ -443,6 +443,9 @@ func (s *scriptReader) party(kind PartyKind) (err error) {
 	}
 	if err = s.free(out.Name); err != nil {
 		return err
+	}
+	if last := len(s.words) - 1; last >= 0 && s.words[last] == "patient" {
+		out.Patient, s.words = true, s.words[:last]
 	}
 	out.Host, err = s.onHost(form)
 	s.p.Parties = append(s.p.Parties, out)
@@ -583,8 +586,15 @@ func (s *scriptReader) move(f *FaultPlan) (err error) {
 		return err
 	}
 	s.known(f.Session)
-	if err = s.word("to", "at TIME move SESSION to HOST"); err == nil {
-		f.Host, err = s.host()
+	const form = "at TIME move SESSION to HOST within TIME"
+	if err = s.word("to", form); err != nil {
+		return err
+	}
+	if f.Host, err = s.host(); err != nil || len(s.words) == 0 {
+		return err
+	}
+	if err = s.word("within", form); err == nil {
+		f.For, err = s.span("within")
 	}
 	return err
 }

@@ -53,7 +53,7 @@ func TestScriptErrorsSayWhatIsAllowed(t *testing.T) {
 		{"session a/b", `line 1: "a/b" stands where the name of a session is wanted: 1 to 40 of a-z A-Z 0-9 . _ - '`},
 		{"session s1 on h2", "line 1: there is no host h2: hosts says 1"},
 		{"session s1 at h1", `line 1: "at" stands where "on" is wanted: session NAME on HOST`},
-		{"session s1\nagent a in s1", `line 2: "in" stands where "as" is wanted: agent NAME as ROOT in SESSION owner SESSION on HOST`},
+		{"session s1\nagent a in s1", `line 2: "in" stands where "as" is wanted: agent NAME as ROOT in SESSION owner SESSION on HOST patient`},
 		{"session s1\nperson p in s2", "line 2: there is no session s2"},
 		{"session s1\nperson disk in s1", "line 2: the name disk is taken"},
 		{head + "dance", "line 3: the agent a cannot dance; it can wait, turn, step, end, abort, ask, start, again, await, leave, unhear, withdraw, take, claim, collect, forget, attach, crash"},

@@ -233,6 +233,7 @@ func (s *shrinking) simplify() {
 	for i := range s.best().Parties {
 		set(s, func(p *Plan) *int { return &p.Parties[i].Host }, 0)
 		set(s, func(p *Plan) *string { return &p.Parties[i].Owner }, "")
+		set(s, func(p *Plan) *bool { return &p.Parties[i].Patient }, false)
 		for j := range s.best().Parties[i].Acts {
 			set(s, func(p *Plan) *string { return &p.Parties[i].Acts[j].With }, "")
 		}

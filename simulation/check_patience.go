@@ -1,0 +1,128 @@
+package simulation
+
+import (
+	"math"
+	"slices"
+
+	"github.com/parleyrun/parley/messages"
+)
+
+// patienceInvariants are about those who wait: what a repeat hides from everybody
+// else.
+var patienceInvariants = []Invariant{
+	{"the patient are told", "whoever sends a command once is told of it, however often its session begins anew or moves", []string{"P1", "P2", "P7"}, thePatientAreTold},
+	{"a claim comes back", "a claim that is held while its session begins anew holds again, and no deadline ends its call", []string{"Q-082", "Q-086"}, aClaimComesBack},
+	{"shown what waits", "who asks what waits is told what waited at one time between asking and hearing", []string{"P2", "P6", "Q-104"}, shownWhatWaits},
+}
+
+// sessionOpens is how long a session may take to be unloaded and opened again.
+const sessionOpens = 3_000
+
+func thePatientAreTold(e *Evidence) {
+	for _, s := range e.History.Said {
+		told := e.Now
+		switch {
+		case s.Answer != nil:
+			told = s.Answer.At
+		case s.Left:
+			told = s.LeftAt
+		}
+		from := e.answerable(s)
+		if !e.Plan.patient(s.Party) || told <= from {
+			continue
+		}
+		limit := from + e.slack(e.account(s.Cmd.GetSession()), from, told) + 2*e.Plan.Network.DelayMax.Milliseconds()
+		if !e.unhindered(s.At, told) {
+			limit = max(limit, e.History.Healed+e.slack(e.account(s.Cmd.GetSession()), e.History.Healed, told)+repeatMS+sessionOpens)
+		}
+		if told > limit {
+			e.heard(s).fail("%s said %s at %d and waited until %d; it could have been told at %d, by %d at the latest", s.Party, brief(s.Cmd), s.At, told, from, limit)
+		}
+	}
+}
+
+func (p *Plan) patient(party string) bool {
+	return slices.ContainsFunc(p.Parties, func(is PartyPlan) bool { return is.Name == party && is.Patient })
+}
+
+// answerable is from when on a command has an answer: at once, but for an ask
+// that waits for its result.
+func (e *Evidence) answerable(s *Said) int64 {
+	switch cmd := s.Cmd.(type) {
+	case *messages.AwaitInboxRequest:
+		if !cmd.GetNow() {
+			return math.MaxInt64
+		}
+	case *messages.AskRequest:
+		return e.resultOf(s, cmd)
+	}
+	return s.At
+}
+
+// resultOf is when the result of an ask was there: of its own question, or of the
+// one that it joined.
+func (e *Evidence) resultOf(s *Said, cmd *messages.AskRequest) int64 {
+	a := e.account(cmd.GetSession())
+	at := s.At
+	for _, l := range a.lives {
+		joined := slices.ContainsFunc(s.Waiting, func(h Heard) bool { return e.attached(cmd, &h) == l })
+		if !joined && (l.attempt != cmd.GetAttempt() || l.call != cmd.GetCallId()) {
+			continue
+		}
+		r, has := l.result()
+		if !has {
+			return math.MaxInt64
+		}
+		at = max(at, a.stamp(r.seq).At)
+	}
+	return at
+}
+
+// aClaimComesBack is where nothing but its session has ended, and nothing that is
+// said of that can be lost.
+func aClaimComesBack(e *Evidence) {
+	if e.Plan.Hosts > 1 || e.frameLost() {
+		return
+	}
+	for a, l := range e.lives {
+		end, ran := a.ranOut(l)
+		s, noted := e.spanOf(a, l, end.seq)
+		if !ran || !noted {
+			continue
+		}
+		for _, h := range e.History.Holds {
+			if h.Session != a.name || h.Call != l.call || h.Framed == 0 || h.Framed < s.recorded || h.Framed >= s.ended {
+				continue
+			}
+			began := a.lastOpen(h.Opened, s.committed)
+			back := began + earlyMax + 3*e.Plan.Disk.DelayMax.Milliseconds()
+			holds := h.Over == 0 || h.Over > s.committed+e.Plan.Network.DelayMax.Milliseconds()
+			if began != 0 && back < s.ended && holds && e.letGo(h) == h.Over && e.calm(h.Opened, s.committed, anyFault) {
+				e.at(a, end.seq).fail("call %s ran out at %d (event %d); its session began anew at %d, and %s has held it since %d. %s", l.call, s.ended, end.seq, began, h.Party, h.Framed, a.story(l.call))
+			}
+		}
+	}
+}
+
+func shownWhatWaits(e *Evidence) {
+	for t := range told[*messages.AwaitInboxRequest, *messages.AwaitInboxResponse](e) {
+		if !t.cmd.GetNow() {
+			continue
+		}
+		a := e.account(t.cmd.GetSession())
+		shown := sorted(t.msg.GetMessageIds())
+		right := func(seq int64) bool { return slices.Equal(sorted(a.waiting(seq)), shown) }
+		if ends := a.ends(t.by.Step, t.by.Answer.Sent); !slices.ContainsFunc(ends, right) {
+			e.heard(t.by).fail("%s asked what waits in session %s at %d and was told %s at %d; at the log's ends between, %v, other messages waited: %s", t.by.Party, a.name, t.by.At, quote(shown), t.by.Answer.At, ends, quote(a.waiting(ends[len(ends)-1])))
+		}
+	}
+}
+
+func sorted(ids []string) []string { return sortedIDs(ids, func(id string) string { return id }) }
+
+// unhindered: nothing went wrong with anything from a time to another, and no
+// message or operation of the disk fails by the way.
+func (e *Evidence) unhindered(from, to int64) bool {
+	n, d := e.Plan.Network, e.Plan.Disk
+	return e.calm(from, to, anyFault) && n.Drop == 0 && len(n.Lose) == 0 && d.Refuse+d.InDoubt == 0 && len(d.RefuseOps)+len(d.DoubtOps) == 0
+}

@@ -1,0 +1,101 @@
+package simulation
+
+import (
+	"fmt"
+	"time"
+)
+
+// patience draws who sends nothing again by itself.
+func (d *drawing) patience() {
+	for i := range d.p.Parties {
+		d.p.Parties[i].Patient = d.chance(35)
+	}
+}
+
+// scene draws, now and then, a world that is all about one thing, which worlds
+// of everything rarely come to. false: it has drawn none.
+func (d *drawing) scene() bool {
+	if d.p.Faults == nil {
+		return false // a calm world
+	}
+	switch n := d.IntN(100); {
+	case n < 6:
+		d.vigil()
+	case n < 18 && d.p.Hosts > 1:
+		d.tug()
+	default:
+		return false
+	}
+	return true
+}
+
+// vigil: a question is held past its deadline, on one host, while others speak
+// to its session and the disk fails it again and again.
+func (d *drawing) vigil() {
+	p := d.p
+	p.Hosts, p.For = 1, d.ms(8_000, 15_000)
+	p.Rules.Grace = pick(d, 700*time.Millisecond, 700*time.Millisecond, 10*time.Second)
+	p.Network.Drop = 0
+	p.Network.DelayMax = min(p.Network.DelayMax, 100*time.Millisecond)
+	p.Disk.DelayMax = min(p.Disk.DelayMax, 200*time.Millisecond)
+	p.Disk.Refuse, p.Disk.InDoubt = 50+d.IntN(150), 50+d.IntN(150)
+	p.Sessions = []SessionPlan{{Name: "s1"}}
+	p.Parties = []PartyPlan{{Kind: AgentParty, Name: "as1", Session: "s1", Root: "r1", Acts: []Act{
+		{Verb: doStart, Call: "a1q1", For: pick(d, 2*time.Second, 5*time.Second)}, {Verb: doWait, For: d.ms(1_000, 3_000)}, {Verb: doAwait, Call: "a1q1"}}}}
+	d.person("p1s1", 0, Act{Verb: doFind, Call: "a1q1", For: 8 * time.Second}, Act{Verb: doOpen, Call: "a1q1"},
+		Act{Verb: doWait, For: d.ms(5_000, 9_000)}, Act{Verb: pick(d, doSubmit, doRelease, doCut), Call: "a1q1"})
+	d.person("p2s1", 0, d.times(3+d.IntN(4), func() []Act {
+		return []Act{{Verb: doWait, For: d.ms(200, 2_000)}, {Verb: doSteer}}
+	})...)
+}
+
+// tug: a session goes from host to host while it is spoken to at each of them,
+// and those that had it learn that late, some of them in the end only.
+func (d *drawing) tug() {
+	p := d.p
+	p.For = d.ms(4_000, 10_000)
+	p.Network.Drop = 0
+	p.Network.DelayMax = min(p.Network.DelayMax, 300*time.Millisecond)
+	p.Disk = DiskPlan{DelayMax: pick(d, 0, d.ms(1, 100), d.ms(100, 1_000))}
+	at := d.IntN(p.Hosts)
+	p.Sessions = []SessionPlan{{Name: "s1", Host: at}}
+	for host := range p.Hosts {
+		d.tugger(host)
+	}
+	for when := d.ms(300, 2_500); when < p.For; when += d.ms(100, 3_000) {
+		if d.chance(40) {
+			p.Faults = append(p.Faults, FaultPlan{At: max(0, when-d.ms(0, 300)), What: faultPause, Host: at, For: d.ms(100, 3_000)})
+		}
+		at = (at + 1 + d.IntN(p.Hosts-1)) % p.Hosts
+		p.Faults = append(p.Faults, FaultPlan{At: when, What: faultMove, Session: "s1", Host: at, For: pick(d, d.ms(500, 3_000), time.Minute)})
+	}
+}
+
+// tugger draws an agent and a person who speak to one host. The agents are one:
+// a process with copies that it does not know of.
+func (d *drawing) tugger(host int) {
+	call := fmt.Sprintf("a1q%d", host+1)
+	a := PartyPlan{Kind: AgentParty, Name: fmt.Sprintf("as1h%d", host+1), Session: "s1", Root: "r1", Host: host}
+	a.Acts = d.times(3+d.IntN(4), func() []Act {
+		return append([]Act{{Verb: doWait, For: d.ms(50, 1_200)}}, pick(d, Act{Verb: doTake}, Act{Verb: doTake}, Act{Verb: doAttach},
+			Act{Verb: doStart, Call: call, For: pick(d, time.Second, 5*time.Second)}, Act{Verb: doCollect}))
+	})
+	d.p.Parties = append(d.p.Parties, a)
+	d.person(fmt.Sprintf("p1h%d", host+1), host, d.times(3+d.IntN(4), func() []Act {
+		return append([]Act{{Verb: doWait, For: d.ms(50, 1_200)}}, pick(d, Act{Verb: doSteer}, Act{Verb: doSteer},
+			Act{Verb: doSubmit, Call: pick(d, "a1q1", "a1q2")}))
+	})...)
+}
+
+// times draws acts several times over.
+func (d *drawing) times(n int, draw func() []Act) (acts []Act) {
+	for range n {
+		acts = append(acts, draw()...)
+	}
+	return acts
+}
+
+// person adds one to the first session.
+func (d *drawing) person(name string, host int, acts ...Act) {
+	d.p.Parties = append(d.p.Parties, PartyPlan{Kind: PersonParty, Name: name, Session: d.p.Sessions[0].Name, Host: host, Acts: acts})
+}
