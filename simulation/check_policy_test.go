@@ -146,7 +146,7 @@ var policyLies = []liesOf{
 		{"answered at once", "2 times, until it was told", func(d doctor) { d.saying("a", "EndStep").Tries = 2 }, ""},
 		{"replies come first", "reply reply7 to q2 waits for a turn of its own", func(d doctor) {
 			d.reword(d.find(sessionlog.TypeInboxSpliced, "reply7"), "next-step", "next-turn")
-		}, "contiguous log, one fate, fold after crash, everything ends"},
+		}, "contiguous log, one fate, fold after crash, everything ends, shown what waits"},
 	}},
 	{crowded, []lie{
 		{"nobody decides for others", "call c1 was ended by p", func(d doctor) { d.hold("o", "c1").Over = 3_000 }, ""},

@@ -219,7 +219,7 @@ func TestEveryInvariantCanFail(t *testing.T) {
 			require.NoError(d, err)
 			s.Inserted = append(s.Inserted, again)
 			d.put(ev.Seq, s.Event().At(ev.Seq, ev.Time))
-		}, "everything ends"},
+		}, "everything ends, shown what waits"},
 		{"one fate", "message reply7 of session s1: queued at", func(d doctor) { d.push(d.find(sessionlog.TypeUserMessage, "reply7")) }, ""},
 		{"settled stays settled", "is settled as withdrawn", func(d doctor) {
 			d.push(sessionlog.SettledRecord{CallID: "q1", Outcome: "withdrawn", By: "o"}.Event())
@@ -308,17 +308,13 @@ func TestEveryInvariantCanFail(t *testing.T) {
 			ask.Arguments = strings.Replace(ask.Arguments, `"timeout":1}`, `"timeout":2}`, 1)
 		}, ""},
 		{"everything ends", "was told nothing final", func(d doctor) { d.saying("o", "Steer").Answer = nil }, ""},
-		{"the patient are told", "o said Steer", func(d doctor) {
-			d.Plan.Parties[slices.IndexFunc(d.Plan.Parties, func(p PartyPlan) bool { return p.Name == "o" })].Patient = true
-			d.saying("o", "Steer").Answer.At += 10_000
-		}, ""},
 		{"one register", "nothing that is in order explains", func(d doctor) {
 			asked := d.saying("a", "Ask", "q1") // told the answer before anybody has given it
 			asked.Answer.Step, asked.Answer.Sent = d.saying("p", "Submit", "sub-4").Step-1, 0
 		}, ""},
 	}
 	found := map[string]bool{}
-	for _, of := range append(policyLies, liesOf{honest, lies}) {
+	for _, of := range append(policyLies, patienceLies, liesOf{honest, lies}) {
 		for _, l := range of.lies {
 			t.Run(l.invariant, func(t *testing.T) { l.isFound(t, of.world) })
 			found[l.invariant] = true
