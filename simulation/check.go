@@ -118,7 +118,7 @@ func (w *World) evidence() *Evidence {
 		}
 	}
 	for _, p := range w.parties {
-		if !p.done {
+		if !p.rests() {
 			e.Busy = append(e.Busy, p.waitsFor())
 		}
 	}

@@ -16,6 +16,9 @@ func (w *World) observe(op *disk.Op) {
 		w.History.Written = map[string][]Stamp{}
 	}
 	w.History.Written[op.Session] = append(w.History.Written[op.Session], Stamp{w.now, w.steps, w.trace.n})
+	for _, h := range w.hosts {
+		h.show()
+	}
 }
 
 // began notes that something goes wrong from now on. A jump is over at once.

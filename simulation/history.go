@@ -6,6 +6,9 @@ import "github.com/parleyrun/parley/messages"
 type History struct {
 	Said  []*Said
 	Holds []*Hold
+	// Tabs are the tabs of clients, each for as long as its page was loaded, in
+	// order of their loading.
+	Tabs []*Tab
 	// Faults are what went wrong in the world, in order of their beginning.
 	Faults []*Fault
 	// Written says when each of a session's commits happened: one stamp for
@@ -28,13 +31,15 @@ type Fault struct {
 	What        string // as in FaultPlan
 	Host, To    int
 	Session     string
-	By          int64 // how far a clock jumped, in milliseconds
-	From, Until int64 // Until -1: it goes on
+	Party       string // that is offline
+	By          int64  // how far a clock jumped, in milliseconds
+	From, Until int64  // Until -1: it goes on
 }
 
 // Said is one command of a party, however often it was sent.
 type Said struct {
 	Party   string
+	Tab     int // of a client, from 1
 	Cmd     messages.Command
 	At      int64
 	Step    int     // when, in steps of the world
@@ -57,6 +62,7 @@ type Heard struct {
 // Hold is one claim, as its client saw it.
 type Hold struct {
 	Party, Session, Call string
+	Tab                  int // of a client, from 1
 	Host                 int
 	Opened               int64
 	Framed               int64 // when the client knew that it held; 0: never

@@ -17,39 +17,54 @@ type hold struct {
 	seen  *Hold
 	over  bool
 	name  string // the claim's, once it is known
+
+	// Of a card's claim: its stream keeps its order, and the card hears of it.
+	line  *line
+	frame func(remainingMS int64, never bool)
+	ended func(lost bool)
 }
 
 // open opens a claim at the party's host.
 func (p *party) open(call string) *hold {
+	c := p.newHold(call, p.w.hosts[p.host])
+	c.open()
+	return c
+}
+
+func (p *party) newHold(call string, h *host) *hold {
 	w := p.w
 	w.refs++
-	c := &hold{party: p, id: w.refs, call: call, host: w.hosts[p.host], seen: &Hold{Party: p.name, Session: p.session, Call: call, Host: p.host, Opened: w.now}}
+	c := &hold{party: p, id: w.refs, call: call, host: h, seen: &Hold{Party: p.name, Session: p.session, Call: call, Host: h.index, Opened: w.now}}
 	w.History.Holds = append(w.History.Holds, c.seen)
-	w.say(p.name, KindHold, "opens "+call)
-	h := c.host
-	w.travel(p.name, h.name, "hold "+call, never, func() {
+	return c
+}
+
+func (c *hold) open() {
+	p, h := c.party, c.host
+	p.w.say(p.name, KindHold, "opens "+c.call)
+	carried := p.w.travel(p.name, h.name, "hold "+c.call, p.isOff, func() {
 		if c.claim != nil {
 			return // one stream is opened once, however often its opening arrives
 		}
 		if !h.up() || c.over {
-			c.end("refused")
+			c.end("refused", true)
 			return
 		}
 		if h.holds == nil {
 			h.holds = map[*hold]bool{}
 		}
 		h.holds[c] = true
-		c.claim = h.sys.OpenClaim(p.session, call, sink{c, h.booted})
+		c.claim = h.sys.OpenClaim(p.session, c.call, sink{c, h.booted})
 		c.name = c.claim.ID()
 	})
-	return c
+	if !carried && c.line != nil {
+		c.line.tear()
+	}
 }
 
 // streamDeadMS is when a host finds that a stream's client is gone, should it not
 // have heard of its end.
 const streamDeadMS = 10_000
-
-func never() bool { return false }
 
 // sink is the server's end of the stream.
 type sink struct {
@@ -58,32 +73,49 @@ type sink struct {
 }
 
 // Frame tells the client that it holds.
-func (s sink) Frame(int64, bool) {
-	c := s.c
-	c.party.w.travel(c.host.name, c.party.name, "frame "+c.call, never, func() {
-		if !c.over && c.seen.Framed == 0 {
-			c.seen.Framed = c.party.w.now
-			c.party.w.say(c.party.name, KindHold, "holds "+c.call)
-			c.party.wake()
-		}
-	})
+func (s sink) Frame(remainingMS int64, never bool) {
+	s.c.hear("frame "+s.c.call, func() { s.c.framed(remainingMS, never) })
 }
 
 // End tells the client that it is over.
-func (s sink) End(reason string, _ bool) {
-	c := s.c
-	delete(c.host.holds, c)
-	c.party.w.travel(c.host.name, c.party.name, "end "+c.call+" "+reason, never, func() { c.end(reason) })
+func (s sink) End(reason string, again bool) {
+	delete(s.c.host.holds, s.c)
+	s.c.hear("end "+s.c.call+" "+reason, func() { s.c.end(reason, again) })
 }
 
-// end is what the client sees.
-func (c *hold) end(how string) {
+// hear lets the client hear what its host says over the stream.
+func (c *hold) hear(text string, arrive func()) {
+	if c.line != nil {
+		c.line.say(text, arrive)
+		return
+	}
+	c.party.w.travel(c.host.name, c.party.name, text, c.party.isOff, arrive)
+}
+
+// framed is when the client knows that it holds.
+func (c *hold) framed(remainingMS int64, never bool) {
+	if c.over || c.seen.Framed != 0 {
+		return
+	}
+	c.seen.Framed = c.party.w.now
+	c.party.w.say(c.party.name, KindHold, "holds "+c.call)
+	if c.frame != nil {
+		c.frame(remainingMS, never)
+	}
+	c.party.wake()
+}
+
+// end is what the client sees. lost: the wait may go on without it.
+func (c *hold) end(how string, lost bool) {
 	if c.over {
 		return
 	}
 	c.over = true
 	c.seen.Over, c.seen.How = c.party.w.now, how
 	c.party.w.say(c.party.name, KindHold, "lets go "+c.call+": "+how)
+	if c.ended != nil {
+		c.ended(lost)
+	}
 	c.party.wake()
 }
 
@@ -96,7 +128,7 @@ func (c *hold) release(lost bool) {
 	if lost {
 		how = "lost"
 	}
-	c.end(how)
+	c.end(how, lost)
 	h, claim := c.host, c.claim
 	if claim == nil {
 		return
@@ -108,13 +140,13 @@ func (c *hold) release(lost bool) {
 			claim.Release(lost)
 		}
 	}
-	c.party.w.travel(c.party.name, h.name, how+" "+c.call, never, func() { letGo(lost) })
+	c.party.w.travel(c.party.name, h.name, how+" "+c.call, c.party.isOff, func() { letGo(lost) })
 	c.party.w.after(streamDeadMS, func() { c.party.w.soon(func() { letGo(true) }) })
 }
 
 // broken: its host is gone. The client sees that soon.
 func (c *hold) broken() {
-	c.party.w.after(c.party.w.between(0, c.party.w.plan.Network.DelayMax), func() { c.end("host gone") })
+	c.party.w.after(c.party.w.between(0, c.party.w.plan.Network.DelayMax), func() { c.end("host gone", true) })
 }
 
 func sortedHolds(m map[*hold]bool) []*hold {

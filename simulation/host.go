@@ -9,6 +9,7 @@ import (
 	"github.com/parleyrun/parley/supervisor"
 	"github.com/parleyrun/parley/supervisor/virtual"
 	"log/slog"
+	"time"
 )
 
 // host is one machine: a process that comes and goes, a clock of its own, and a
@@ -26,6 +27,8 @@ type host struct {
 	placed  map[string]int
 	served  map[*rpc]bool
 	holds   map[*hold]bool
+	watches []*watch
+	showing bool // a look at the journal for them is due
 	paused  bool // alive, and nothing of it moves
 	parked  []*virtual.Box
 }
@@ -58,7 +61,7 @@ func (h *host) boot() {
 	h.w.sayf(h.name, KindFault, "boots, process %d", h.booted)
 	h.virtual = virtual.NewHost(h.w, h.name)
 	h.disk = h.w.disk.Handle(h.name, h)
-	h.views = query.New(h.disk, query.Options{})
+	h.views = query.New(h.disk, query.Options{Now: func() time.Time { return time.UnixMilli(h.clock().Wall) }})
 	h.placed = map[string]int{}
 	for _, s := range h.w.plan.Sessions {
 		h.placed[s.Name] = h.w.placement[s.Name]
@@ -106,7 +109,10 @@ func (h *host) crash() {
 	for _, c := range sortedHolds(h.holds) {
 		c.broken()
 	}
-	h.served, h.holds = nil, nil
+	for _, s := range h.watches {
+		s.line.tear()
+	}
+	h.served, h.holds, h.watches, h.showing = nil, nil, nil, false
 }
 
 // Submit takes an operation of the disk (disk.Owner): its fate is drawn when its
@@ -188,4 +194,5 @@ func (h *host) resume() {
 		h.w.Ready(b)
 	}
 	h.parked = nil
+	h.show()
 }

@@ -92,7 +92,7 @@ func (r *rpc) send() {
 	if !p.plan.Patient {
 		r.watch(answerWithin)
 	}
-	carried := w.travel(p.name, h.name, w.brief(r.cmd), r.never, func() {
+	carried := w.travel(p.name, h.name, w.brief(r.cmd), p.isOff, func() {
 		if !h.up() {
 			r.lost(try)
 			return
@@ -103,8 +103,6 @@ func (r *rpc) send() {
 		r.torn(try)
 	}
 }
-
-func (r *rpc) never() bool { return false }
 
 // torn: something of a try was lost on its way, which a connection does not
 // outlive. A patient party finds that in time; another sends again in any case.
@@ -150,7 +148,7 @@ func (h *host) serve(r *rpc, try int) {
 			return
 		}
 		sent := h.w.steps
-		if !h.w.travel(h.name, r.party.name, h.w.brief(m), r.never, func() { r.take(try, sent, m) }) {
+		if !h.w.travel(h.name, r.party.name, h.w.brief(m), r.party.isOff, func() { r.take(try, sent, m) }) {
 			r.torn(try)
 		}
 	})
@@ -212,7 +210,7 @@ func (r *rpc) leave() {
 	if h := r.host; h != nil && h.up() && r.cancel != nil {
 		cancel := r.cancel
 		process := h.booted
-		r.party.w.travel(r.party.name, h.name, "leaves "+r.party.w.brief(r.cmd), r.never, func() {
+		r.party.w.travel(r.party.name, h.name, "leaves "+r.party.w.brief(r.cmd), r.party.isOff, func() {
 			if h.booted == process && h.up() {
 				delete(h.served, r)
 				cancel()

@@ -26,6 +26,8 @@ type party struct {
 	rpcs    []*rpc
 	holds   map[string]*hold
 	crashed bool
+	off     bool     // nothing reaches it, and nothing that it says reaches anybody
+	browser *browser // of a client
 
 	// What survives a crash of an agent's process, as its own notes would: the
 	// attempts of its calls, its turn.
@@ -41,6 +43,11 @@ func (w *World) newParty(plan *PartyPlan) *party {
 	return &party{w: w, plan: plan, name: plan.Name, session: plan.Session, root: plan.Root, owner: plan.Owner, host: plan.Host,
 		holds: map[string]*hold{}, attempts: map[string]string{}, subs: map[string]string{}}
 }
+
+func (p *party) isOff() bool { return p.off }
+
+// rests: nothing more comes of it by itself.
+func (p *party) rests() bool { return p.done && (p.browser == nil || p.browser.rests()) }
 
 // killed unwinds a program that is gone.
 type killed struct{}
@@ -100,6 +107,9 @@ func (p *party) crash() {
 		r.leave()
 	}
 	p.rpcs = nil
+	if p.browser != nil {
+		p.browser.crash()
+	}
 	for _, c := range p.openHolds() {
 		c.release(true)
 	}

@@ -146,7 +146,7 @@ func (s *scene) findLanes() {
 			if party.Kind == AgentParty {
 				add(party.Name, laneAgent, "agent "+party.Root+" in "+party.Session)
 			} else {
-				add(party.Name, lanePerson, "person in "+party.Session)
+				add(party.Name, lanePerson, string(party.Kind)+" in "+party.Session)
 			}
 		}
 	}

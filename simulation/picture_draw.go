@@ -300,7 +300,7 @@ func (p *pen) event(lb *label) {
 // kindClass is a kind as a class: a report may hold any.
 func kindClass(kind string) string {
 	switch kind {
-	case KindSend, KindDeliver, KindTimer, KindDisk, KindFault, KindDo, KindTold, KindHold, KindMark:
+	case KindSend, KindDeliver, KindTimer, KindDisk, KindFault, KindDo, KindTold, KindHold, KindShow, KindMark:
 		return kind
 	}
 	return "other"

@@ -73,9 +73,10 @@ type PartyKind string
 const (
 	AgentParty  PartyKind = "agent"
 	PersonParty PartyKind = "person"
+	ClientParty PartyKind = "client" // a person at the cards of a client
 )
 
-// PartyPlan is an agent or a person with what it does, in order.
+// PartyPlan is an agent, a person or a client with what it does, in order.
 type PartyPlan struct {
 	Kind    PartyKind
 	Name    string

@@ -13,11 +13,14 @@ func (p *party) program(l *Loop) {
 		run(l)
 		return
 	}
-	if p.plan.Kind == AgentParty {
+	switch p.plan.Kind {
+	case AgentParty:
 		p.agent(l)
-		return
+	case PersonParty:
+		p.person(l)
+	case ClientParty:
+		p.client(l)
 	}
-	p.person(l)
 }
 
 // agent is a scripted agent. A process that comes back attaches as the same

@@ -116,6 +116,7 @@ const (
 	faultClock     = "clock"     // a host's wall clock jumps by for=
 	faultMove      = "move"      // a session is given to another host; others learn late
 	faultKill      = "kill"      // a party's process; it begins again after for=
+	faultOffline   = "offline"   // a client is cut off; it is its own act, and in no plan
 )
 
 func (w *World) fault(f FaultPlan) {
@@ -204,6 +205,9 @@ func (w *World) heal() {
 		}
 	}
 	for _, p := range w.parties {
+		if p.off {
+			p.online()
+		}
 		if p.crashed {
 			p.begin(p.program)
 		}
@@ -248,7 +252,7 @@ func (w *World) operate(l *Loop) {
 
 func (w *World) othersRest(p *party) bool {
 	for _, other := range w.parties {
-		if other != p && !other.done {
+		if other != p && !other.rests() {
 			return false
 		}
 	}
@@ -261,7 +265,7 @@ func (w *World) atRest() bool {
 		return false
 	}
 	for _, p := range w.parties {
-		if !p.done {
+		if !p.rests() {
 			return false
 		}
 	}

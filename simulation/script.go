@@ -81,6 +81,14 @@ func timeText(d time.Duration) string {
 	return text
 }
 
+// jumpText writes a time with its sign.
+func jumpText(d time.Duration) string {
+	if d >= 0 {
+		return "+" + timeText(d)
+	}
+	return timeText(d)
+}
+
 // namedFate is one kind of them: its word, what it names, and the rate that
 // leaves it to the dice.
 type namedFate struct {
@@ -158,6 +166,8 @@ func (a Act) String(kind PartyKind) string {
 	case v.span == "":
 	case v.span == "-":
 		words = append(words, timeText(a.For))
+	case v.span == "+":
+		words = append(words, jumpText(a.For))
 	case v.ever && a.For < 0:
 		words = append(words, v.span, neverWord)
 	default:
@@ -181,11 +191,7 @@ func (f FaultPlan) words() []string {
 		}
 		return w
 	case faultClock:
-		sign := ""
-		if f.For >= 0 {
-			sign = "+"
-		}
-		return append(w, hostName(f.Host), sign+timeText(f.For))
+		return append(w, hostName(f.Host), jumpText(f.For))
 	case faultKill:
 		w = append(w, f.Party)
 	default:

@@ -57,11 +57,11 @@ func profileTable() string {
 
 func verbTable() string {
 	var b strings.Builder
-	for _, kind := range []PartyKind{AgentParty, PersonParty} {
-		if kind == PersonParty {
+	for i, kind := range []PartyKind{AgentParty, PersonParty, ClientParty} {
+		if i > 0 {
 			b.WriteString("\n")
 		}
-		fmt.Fprintf(&b, "| %s | what it does |\n|---|---|\n", map[PartyKind]string{AgentParty: "an agent", PersonParty: "a person"}[kind])
+		fmt.Fprintf(&b, "| %s | what it does |\n|---|---|\n", map[PartyKind]string{AgentParty: "an agent", PersonParty: "a person", ClientParty: "a client"}[kind])
 		for _, v := range verbs {
 			if v.kind == kind {
 				fmt.Fprintf(&b, "| `%s` | %s |\n", strings.ReplaceAll(v.form(), "|", `\|`), v.says)

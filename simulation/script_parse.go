@@ -90,7 +90,7 @@ func (s *scriptReader) check() error {
 	return nil
 }
 
-var lineKinds = "seed, for, rules, network, disk, schedule, choose, lose, repeat, refuse, doubt, hosts, session, agent, person, at, or a verb of the agent or person above"
+var lineKinds = "seed, for, rules, network, disk, schedule, choose, lose, repeat, refuse, doubt, hosts, session, agent, person, client, at, or a verb of the agent, person or client above"
 
 func (s *scriptReader) read() error {
 	first := s.words[0]
@@ -124,7 +124,7 @@ func (s *scriptReader) readLine(first string) (err error) {
 		err = s.hosts()
 	case "session":
 		err = s.session()
-	case string(AgentParty), string(PersonParty):
+	case string(AgentParty), string(PersonParty), string(ClientParty):
 		err = s.party(PartyKind(first))
 	case "at":
 		err = s.fault()
@@ -412,7 +412,7 @@ func (s *scriptReader) session() (err error) {
 }
 
 func (s *scriptReader) party(kind PartyKind) (err error) {
-	form := "person NAME in SESSION on HOST patient"
+	form := string(kind) + " NAME in SESSION on HOST patient"
 	if kind == AgentParty {
 		form = "agent NAME as ROOT in SESSION owner SESSION on HOST patient"
 	}
@@ -504,6 +504,8 @@ func (s *scriptReader) actTime(v verb) (time.Duration, error) {
 		return 0, nil
 	case "-":
 		return s.span(v.name)
+	case "+":
+		return s.jump(v.name, v.name+" +10s, or -10s")
 	}
 	if err := s.word(v.span, v.form()); err != nil {
 		return 0, err
@@ -541,7 +543,7 @@ func (s *scriptReader) fault() (err error) {
 		f.Party, err = s.name("a party")
 		s.later(func() error {
 			if !slices.ContainsFunc(s.p.Parties, func(p PartyPlan) bool { return p.Name == f.Party }) {
-				return s.failf("there is no agent or person %s", f.Party)
+				return s.failf("there is no agent, person or client %s", f.Party)
 			}
 			return nil
 		})
@@ -571,14 +573,21 @@ func (s *scriptReader) clock(f *FaultPlan) (err error) {
 	if f.Host, err = s.host(); err != nil {
 		return err
 	}
+	f.For, err = s.jump("a jump of", "clock h1 +10s, or -10s")
+	return err
+}
+
+// jump takes a time with its sign.
+func (s *scriptReader) jump(what, form string) (time.Duration, error) {
 	word := s.next()
 	if !strings.HasPrefix(word, "+") && !strings.HasPrefix(word, "-") {
-		return s.failf("%s where a jump is wanted: clock h1 +10s, or -10s", quoted(word))
+		return 0, s.failf("%s where a jump is wanted: %s", quoted(word), form)
 	}
-	if f.For, err = s.time("a jump of", word[1:]); word[0] == '-' {
-		f.For = -f.For
+	d, err := s.time(what, word[1:])
+	if word[0] == '-' {
+		d = -d
 	}
-	return err
+	return d, err
 }
 
 func (s *scriptReader) move(f *FaultPlan) (err error) {

@@ -37,7 +37,7 @@ func TestScriptErrorsSayWhatIsAllowed(t *testing.T) {
 		{"seed", "line 1: the line ends where a number is wanted: seed 4711"},
 		{"seed 1 2", `line 1: "2" is too much: nothing may follow here`},
 		{"hosts 0", `line 1: "0" stands where a number of hosts is wanted: hosts 3; 1 to 9`},
-		{"# nothing\n\nnoise", `line 3: "noise" begins no line; a line is one of seed, for, rules, network, disk, schedule, choose, lose, repeat, refuse, doubt, hosts, session, agent, person, at, or a verb of the agent or person above`},
+		{"# nothing\n\nnoise", `line 3: "noise" begins no line; a line is one of seed, for, rules, network, disk, schedule, choose, lose, repeat, refuse, doubt, hosts, session, agent, person, client, at, or a verb of the agent, person or client above`},
 		{"for ever", `line 1: "ever" stands where a time is wanted: for 1.5s, or with ms, m, h`},
 		{"for 48h", "line 1: for 48h is too long or too short: 0s to 24h"},
 		{"rules speed=3", `line 1: "speed=3" is no setting of these: timeout=3s, grace=700ms, expiry=first or expiry=unanimous, passivate=1m`},
@@ -63,8 +63,9 @@ func TestScriptErrorsSayWhatIsAllowed(t *testing.T) {
 		{head + "turn q1", `line 3: "q1" is too much: turn`},
 		{head + "at 1s burn h1", `line 3: "burn" stands where a fault is wanted: at TIME crash HOST for TIME, partition HOST HOST for TIME, pause HOST for TIME, clock HOST +TIME or -TIME, move SESSION to HOST, kill PARTY for TIME`},
 		{head + "at 1s clock h1 10s", `line 3: "10s" stands where a jump is wanted: clock h1 +10s, or -10s`},
+		{"session s1\nclient c in s1\nclock 10s", `line 3: "10s" stands where a jump is wanted: clock +10s, or -10s`},
 		{head + "at 1s partition h1 h1 for 1s", "line 3: a host always hears itself: name two"},
-		{head + "at 1s kill b for 1s", "line 3: there is no agent or person b"},
+		{head + "at 1s kill b for 1s", "line 3: there is no agent, person or client b"},
 		{head + "at 1s move s9 to h1", "line 3: there is no session s9"},
 	} {
 		_, err := simulation.ParseScript(c.script)

@@ -7,7 +7,7 @@ type verb struct {
 	name  string
 	kind  PartyKind
 	call  bool     // it is done to a call
-	span  string   // the word before its time: for, within; "-": none; "": it takes no time
+	span  string   // the word before its time: for, within; "-": none; "+": none, and a sign; "": it takes no time
 	ever  bool     // the time may be without end, and is in whole seconds
 	words []string // what may follow "with"
 	says  string
@@ -49,6 +49,26 @@ var verbs = []verb{
 	{name: doSteer, kind: PersonParty, says: "says something that no question asked for"},
 	{name: doMove, kind: PersonParty, says: "goes on at the next host"},
 	{name: doCrash, kind: PersonParty, span: "for", says: "its process dies, and comes back after a time"},
+
+	{name: doWait, kind: ClientParty, span: "-", says: "does nothing for a time"},
+	{name: doFind, kind: ClientParty, call: true, span: "within", says: "looks until its card can be answered in this tab"},
+	{name: doFocus, kind: ClientParty, call: true, says: "comes to the card: its countdown stops"},
+	{name: doBlur, kind: ClientParty, call: true, says: "leaves it: its countdown goes on"},
+	{name: doEdit, kind: ClientParty, call: true, words: []string{"part", "pick", "skip"}, says: "writes an answer to each question, or to the one of this page; picks an option; skips"},
+	{name: doTime, kind: ClientParty, call: true, says: "takes as long as it likes"},
+	{name: doSubmit, kind: ClientParty, call: true, says: "sends what the card has, by the way that the card knows, and goes on"},
+	{name: doHide, kind: ClientParty, call: true, says: "closes the card; a blocking question is cancelled with it"},
+	{name: doReopen, kind: ClientParty, call: true, says: "shows it again, or what became of it"},
+	{name: doPass, kind: ClientParty, call: true, says: "hands the question on"},
+	{name: doTab, kind: ClientParty, says: "opens another tab, and goes to it"},
+	{name: doNext, kind: ClientParty, says: "goes to the next tab"},
+	{name: doClose, kind: ClientParty, says: "closes the tab: what it holds is handed on"},
+	{name: doReload, kind: ClientParty, words: []string{"lost"}, says: "loads the page again, with the drafts that were kept, or with all of them lost"},
+	{name: doOffline, kind: ClientParty, span: "for", says: "is cut off from every host"},
+	{name: doClock, kind: ClientParty, span: "+", says: "its wall clock jumps; `-TIME` back"},
+	{name: doTakeBack, kind: ClientParty, call: true, says: "takes the reply that its late answer became back"},
+	{name: doMove, kind: ClientParty, says: "goes on at the next host"},
+	{name: doCrash, kind: ClientParty, span: "for", says: "its process dies, and comes back after a time with its tabs"},
 }
 
 // verbOf looks a verb up; one that is not there takes nothing.
@@ -79,6 +99,8 @@ func (v verb) form() string {
 	switch {
 	case v.span == "-":
 		f += " TIME"
+	case v.span == "+":
+		f += " +TIME"
 	case v.ever:
 		f += " for SECONDS|ever"
 	case v.span != "":

@@ -31,6 +31,7 @@ const (
 	KindDo      = "do"   // a party begins to do something
 	KindTold    = "told" // a party is told something final
 	KindHold    = "hold" // a claim begins or ends, as its client sees it
+	KindShow    = "show" // a tab shows a card otherwise
 	KindMark    = "mark" // the world says something of itself
 )
 
