@@ -57,7 +57,7 @@ faults: ready ## N conversations (200) through a network that cuts, stalls, repe
 mutants: ## every planted mistake against the simulation: make mutants ONLY=claim SEEDS=5000; writes docs/simulation.md
 	$(GO) run ./internal/cmd/mutants -seeds $(or $(SEEDS),5000) -only '$(ONLY)'
 
-sim: ## N seeds (20000) of the simulation, every profile in turn, and the same bytes in every process
+sim: ready ## N seeds (20000) of the simulation, every profile in turn, and the same bytes in every process
 	@N='$(if $(filter file,$(origin N)),20000,$(N))' GO="$(GO)" tools/sim run
 
 soak: ## as many seeds as SOAK (10m) allows, from FIRST on; writes figures into docs/simulation.md

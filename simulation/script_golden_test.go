@@ -2,13 +2,10 @@ package simulation_test
 
 import (
 	"flag"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -65,9 +62,6 @@ func requireSeen(t *testing.T, r *simulation.Report, script string) {
 	}
 }
 
-// sumsVariable tells a process of this test which seeds to run.
-const sumsVariable = "PARLEY_SIM_SUMS"
-
 // seedsVariable is how many seeds the long form runs.
 const seedsVariable = "PARLEY_SIM_SEEDS"
 
@@ -80,48 +74,4 @@ func seedsOf(t *testing.T, few int) int {
 	n, err := strconv.Atoi(text)
 	require.NoError(t, err, seedsVariable)
 	return n
-}
-
-// The same seeds give the same traces, byte for byte: one after another on one
-// processor, side by side on two, in processes of their own. Built with -race
-// they run raced.
-func TestSameSeedSameBytesEverywhere(t *testing.T) {
-	n := min(seedsOf(t, 20), 200)
-	one := sumsOf(t, n, 1)
-	require.Equal(t, n*len(simulation.Profiles), strings.Count(one, "\n"))
-	require.Equal(t, one, sumsOf(t, n, 2))
-}
-
-func sumsOf(t *testing.T, seeds, processors int) string {
-	self, err := os.Executable()
-	require.NoError(t, err)
-	cmd := exec.CommandContext(t.Context(), self, "-test.run", "^TestPrintSums$", "-test.count", "1")
-	cmd.Env = append(os.Environ(), fmt.Sprintf("GOMAXPROCS=%d", processors), fmt.Sprintf("%s=%d", sumsVariable, seeds))
-	out, err := cmd.Output()
-	require.NoError(t, err, "%s", out)
-	sums, _, _ := strings.Cut(string(out), "PASS\n")
-	return sums
-}
-
-// TestPrintSums is the process of TestSameSeedSameBytesEverywhere.
-func TestPrintSums(t *testing.T) {
-	n, err := strconv.Atoi(os.Getenv(sumsVariable))
-	if err != nil {
-		return // nobody asked
-	}
-	processors, err := strconv.Atoi(os.Getenv("GOMAXPROCS"))
-	require.NoError(t, err)
-	sums := make([]string, n*len(simulation.Profiles))
-	var wg sync.WaitGroup
-	for worker := range processors {
-		wg.Go(func() {
-			for i := worker; i < len(sums); i += processors {
-				profile := simulation.Profiles[i%len(simulation.Profiles)]
-				r := simulation.Run(simulation.Draw(uint64(i), profile), simulation.Options{})
-				sums[i] = fmt.Sprintf("%d %s %s %d\n", i, profile.Name, r.Sum, r.Steps)
-			}
-		})
-	}
-	wg.Wait()
-	_, _ = fmt.Fprint(os.Stdout, strings.Join(sums, "")) // who reads it counts the lines
 }
