@@ -91,13 +91,13 @@ func aClaimComesBack(e *Evidence) {
 			continue
 		}
 		for _, h := range e.History.Holds {
-			if h.Session != a.name || h.Call != l.call || h.Framed == 0 || h.Framed < s.recorded || h.Framed >= s.ended {
+			if !e.heldIn(a, l, h) || h.Framed < s.recorded || h.Framed >= s.ended {
 				continue
 			}
 			began := a.lastOpen(h.Opened, s.committed)
 			back := began + earlyMax + 3*e.Plan.Disk.DelayMax.Milliseconds()
 			holds := h.Over == 0 || h.Over > s.committed+e.Plan.Network.DelayMax.Milliseconds()
-			if began != 0 && back < s.ended && holds && e.letGo(h) == h.Over && e.calm(h.Opened, s.committed, anyFault) {
+			if began != 0 && back < s.ended && holds && e.passed(h) == 0 && e.calm(h.Opened, s.committed, anyFault) {
 				e.at(a, end.seq).fail("call %s ran out at %d (event %d); its session began anew at %d, and %s has held it since %d. %s", l.call, s.ended, end.seq, began, h.Party, h.Framed, a.story(l.call))
 			}
 		}

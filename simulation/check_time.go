@@ -86,19 +86,27 @@ func (e *Evidence) heldIn(a *account, l *life, h *Hold) bool {
 // letGo is when a client let a claim go or learned that it was over, by saying
 // that its countdown ended or that it passes too; 0: it did not.
 func (e *Evidence) letGo(h *Hold) int64 {
-	until := h.Over
+	if at := e.passed(h); at != 0 {
+		return at
+	}
+	return h.Over
+}
+
+// passed is when a client said, under a claim or as it ended, that its countdown
+// ended or that it passes; 0: it did not.
+func (e *Evidence) passed(h *Hold) int64 {
 	for _, s := range e.History.Said {
-		if s.Party != h.Party || s.At < h.Opened || s.Cmd.GetSession() != h.Session {
+		if s.Party != h.Party || s.At < h.Opened || s.Cmd.GetSession() != h.Session || h.Over != 0 && s.At > h.Over {
 			continue
 		}
 		switch cmd := s.Cmd.(type) {
 		case *messages.ExpireRequest, *messages.DelegateRequest:
-			if cmd.(interface{ GetCallId() string }).GetCallId() == h.Call && (until == 0 || s.At < until) {
-				until = s.At
+			if cmd.(interface{ GetCallId() string }).GetCallId() == h.Call {
+				return s.At
 			}
 		}
 	}
-	return until
+	return 0
 }
 
 // shaken: something has happened that a claim need not survive: its session
@@ -305,7 +313,7 @@ func graceAfterALoss(e *Evidence) {
 			e.at(a, end.seq).fail("call %s ran out at %d, its wait was built anew after %d, and claim_grace is %d. %s", l.call, s.committed, began, grace, a.story(l.call))
 		}
 		for _, h := range e.History.Holds {
-			if e.heldIn(a, l, h) && h.How == "lost" && h.Framed > s.recorded && e.letGo(h) == h.Over &&
+			if e.heldIn(a, l, h) && h.How == "lost" && h.Framed > s.recorded && e.passed(h) == 0 &&
 				h.Over < s.ended && s.committed < h.Over+grace && !e.shaken(a, h, s) {
 				e.at(a, end.seq).fail("call %s ran out at %d, %s had lost its claim at %d, and claim_grace is %d. %s", l.call, s.committed, h.Party, h.Over, grace, a.story(l.call))
 			}
