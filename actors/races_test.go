@@ -345,7 +345,8 @@ func TestRaces(t *testing.T) {
 		require.True(t, proved(messages.CallsOpen, &messages.EndTurnRequest{Session: "s1", Root: "root"}))
 		require.True(t, proved(messages.TurnClosed, &messages.BeginStepRequest{Session: "s1", Root: "root"}))
 		require.False(t, proved(messages.Settled, submitReq("c3", "s4")))
-		require.False(t, proved(messages.BadAnswer, submitReq("c2", "s2", &messages.Answer{Id: "x"})))
+		require.True(t, proved(messages.BadAnswer, submitReq("c2", "s2", &messages.Answer{Id: "x"})), "it may ask something else by now")
+		require.True(t, proved(messages.BadRequest, &messages.DismissRequest{Session: "s1", CallId: "c2"}), "it may not be open any more")
 		require.False(t, proved(messages.BadRequest, submitReq("c2", "")))
 		n := r.Proofs
 		r.do(askReq("c3"))

@@ -311,8 +311,10 @@ func (s *Session) withdrawQuestion(now Now, from Addr, req *messages.WithdrawQue
 // and stays answerable.
 func (s *Session) dismiss(from Addr, req *messages.DismissRequest) Effects {
 	if c, open := s.fold.openWaitOf(req.GetCallId()); open && !c.wait.legacy {
-		return s.refuse(from, messages.Refuse(messages.BadRequest,
+		fx := s.refuse(from, messages.Refuse(messages.BadRequest,
 			"call %q is keyed: hide it in the client; closing it would not be an answer", req.GetCallId()))
+		fx.Proof = true // it may not be open any more
+		return fx
 	}
 	return s.toWait(from, req.GetCallId(), WaitDismiss{from, req})
 }

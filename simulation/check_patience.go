@@ -35,6 +35,11 @@ func thePatientAreTold(e *Evidence) {
 		if !e.unhindered(s.At, told) {
 			limit = max(limit, e.History.Healed+e.slack(e.account(s.Cmd.GetSession()), e.History.Healed, told)+repeatMS+sessionOpens)
 		}
+		// A session that began anew has forgotten who speaks to it from another host:
+		// until the door there asks again.
+		if began := e.account(s.Cmd.GetSession()).lastOpen(s.At, told); began > 0 && e.Plan.Hosts > 1 {
+			limit = max(limit, max(from, began)+e.slack(e.account(s.Cmd.GetSession()), from, told)+repeatMS+sessionOpens)
+		}
 		if told > limit {
 			e.heard(s).fail("%s said %s at %d and waited until %d; it could have been told at %d, by %d at the latest", s.Party, brief(s.Cmd), s.At, told, from, limit)
 		}

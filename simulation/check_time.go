@@ -155,7 +155,9 @@ func notBeforeItsTime(e *Evidence) {
 		// A timer that ran from the asking on, undisturbed by claims, is as long as
 		// the call asked for, whatever a clock shows afterwards.
 		whole := deadline - s.askedWall
-		if s.endedByOwn && e.calm(s.asked, s.recorded+builtWithin, jumped) && !e.claimed(a, l, s) && s.committed-s.asked < whole {
+		built := s.recorded + e.builtWithin()
+		stood := func(f *Fault) bool { return f.What == faultPause && f.Host == s.host }
+		if s.endedByOwn && e.calm(s.asked, built, jumped) && e.calm(s.asked, built, stood) && !e.claimed(a, l, s) && s.committed-s.asked < whole {
 			e.at(a, end.seq).fail("call %s waited from %d to %d, %d ms, and had asked for %d. %s", l.call, s.asked, s.committed, s.committed-s.asked, whole, a.story(l.call))
 		}
 	}
@@ -169,11 +171,19 @@ func (e *Evidence) claimed(a *account, l *life, s span) bool {
 
 // How long things may take that nothing hinders.
 const (
-	builtWithin   = 600 // a wait, once it is recorded
 	deadlineSlack = 1_500
 	sweepMS       = 5_000
 	learnedWithin = 2_000 // by hosts: who runs a session
 )
+
+// builtWithin is how long it takes until the timer of a wait that was recorded
+// runs: its session hears of that, and then the wait of its seed.
+func (e *Evidence) builtWithin() int64 {
+	if e.Plan.Schedule.Early > 0 {
+		return 3 * earlyMax
+	}
+	return 100
+}
 
 // notAfterItsTime holds for calls that nothing troubled, and for all once the
 // world has healed.

@@ -50,8 +50,9 @@ type World struct {
 
 // task is one thing that can happen now.
 type task struct {
-	box *virtual.Box
-	run func()
+	box   *virtual.Box
+	run   func()
+	since int64 // it could
 }
 
 // stepsMax bounds a run: whoever takes more does not come to an end.
@@ -148,13 +149,13 @@ func (w *World) chooses(n int) int {
 // What happens now.
 
 // soon lets something happen as soon as the schedule says so.
-func (w *World) soon(run func()) { w.ready = append(w.ready, task{run: run}) }
+func (w *World) soon(run func()) { w.ready = append(w.ready, task{run: run, since: w.now}) }
 
 // Ready is told by a mailbox that it can deliver (virtual.World).
 func (w *World) Ready(b *virtual.Box) {
 	if !w.queued[b] {
 		w.queued[b] = true
-		w.ready = append(w.ready, task{box: b})
+		w.ready = append(w.ready, task{box: b, since: w.now})
 	}
 }
 
@@ -242,15 +243,15 @@ func (w *World) pass() bool {
 // Step lets one thing happen; false: nothing will any more.
 func (w *World) Step() bool {
 	w.steps++
-	if len(w.ready) == 0 || drawn(w.fates.early, w.plan.Schedule.Early) && w.soonest() < w.now+earlyMax {
+	if len(w.ready) == 0 || drawn(w.fates.early, w.plan.Schedule.Early) && w.soonest() < w.ready[0].since+earlyMax {
 		return w.pass() || len(w.ready) > 0
 	}
 	w.take(w.choose(len(w.ready)))
 	return true
 }
 
-// earlyMax is how far time may run ahead of what could have happened: a host is
-// slow, but not stopped.
+// earlyMax is how far time may run ahead of anything that could have happened, of
+// which the first has waited longest: a host is slow, but not stopped.
 const earlyMax = 500
 
 func (w *World) soonest() int64 {

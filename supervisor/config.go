@@ -41,8 +41,9 @@ type Config struct {
 	// dropped, and whoever needs it repeats it. Nil: there are no other nodes.
 	Peer func(node string) (address string, ok bool)
 
-	// Backoff is the pause before the first restart after a crash; it doubles
-	// with every further one within a minute. Defaults to 10 ms.
+	// Backoff is the pause before the first restart after a crash, and before a
+	// session that was fenced and that Place says is ours is opened again; it
+	// doubles with every further one within a minute. Defaults to 10 ms.
 	Backoff time.Duration
 	// BackoffMax is the longest pause. Defaults to 1 s.
 	BackoffMax time.Duration

@@ -18,7 +18,10 @@ import (
 // Messages queued behind a stop vanish without a trace, so a session never just
 // stops: while it is leaving, nothing is delivered. What was already in its
 // mailbox comes back (bounced), what arrives meanwhile is kept behind that, and
-// once the actor has stopped all of it goes, in order, to a new activation.
+// once the actor has stopped all of it goes, in order, to a new activation. After
+// a fence that may take a while: as long as two nodes both take a session for
+// theirs, each would fence the other as soon as it is fenced, and neither would
+// ever record anything.
 type router struct {
 	sys *System
 
@@ -114,9 +117,13 @@ func (r *router) bounce(session string, in *actors.Envelope) {
 }
 
 // departed forgets a session that has stopped, and starts it again if anything
-// was said to it meanwhile: here, or where it runs by now.
-func (r *router) departed(session string) {
+// was said to it meanwhile: here, or where it runs by now. If it was fenced, and
+// is ours all the same, that has time.
+func (r *router) departed(session string, fenced bool) {
 	moved := r.sys.placed(session) != ""
+	if fenced && !moved && r.rest(session) {
+		return
+	}
 	r.mu.Lock()
 	var left departure
 	if d := r.leaving[session]; d != nil {
@@ -148,6 +155,21 @@ func (r *router) departed(session string) {
 	if empty != nil {
 		empty()
 	}
+}
+
+// rested ends the pause of a session that was fenced.
+type rested struct{ session string }
+
+// rest holds back what is said to a session for a while; false: the router closes.
+func (r *router) rest(session string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closing {
+		return false
+	}
+	delete(r.routes, session) // it is still among the leaving
+	r.sys.rt.SendAfter(r.sys.ward.fenced(sessionName(session)), r.sys.nurse, &rested{session})
+	return true
 }
 
 // unload has a session stop if it is live.

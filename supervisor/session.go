@@ -29,6 +29,7 @@ type ledger struct {
 	parts  []part
 	guilty map[actors.Addr]*messages.Error // not to be tried again; almost always nil
 	again  *actors.Envelope                // to be put to the machine once no part is stopping
+	fenced bool                            // another activation owns the session
 }
 
 // turn is a step that waits for the journal.
@@ -215,7 +216,7 @@ func (s *shell) appended(ctx actor.Context, m *appended) {
 		if messages.CodeOf(m.err) != messages.Fenced {
 			panic(&crash{fault: asRefusal(m.err)})
 		}
-		s.gone, s.log.turn = true, nil
+		s.gone, s.log.fenced, s.log.turn = true, true, nil
 		s.leave(ctx)
 		return
 	}

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -176,11 +177,56 @@ func TestFencedSessionLeavesAndTheNextCommandTakesOver(t *testing.T) {
 	n.disk.Journal.Open("s", func(journal.Opened, error) {}) // somebody else's activation
 	b := n.say("s", "log b")
 	n.w.settle()
-	equal(t, "repeated to a new activation", n.took(), "log b open:s@3/1 log b")
+	equal(t, "not at once", n.took(), "log b")
+	n.w.advance(10 * time.Millisecond)
+	equal(t, "repeated to a new activation", n.took(), "open:s@3/1 log b")
 	equal(t, "told once", b.String(), "b=2")
 	equal(t, "no restart, no panic", n.Snapshot().Restarts+int64(len(n.logs.of("panic"))), 0)
 	equal(t, "the old owner is no error", strings.Join(n.logs.of("turn", "outcome"), "; "),
 		"DEBUG outcome=ok; INFO outcome=FENCED; DEBUG outcome=ok")
+}
+
+func TestTwoNodesThatBothRunASessionDoNotFenceEachOtherForEver(t *testing.T) {
+	n := newNode(t)
+	n.say("s", "log a")
+	n.w.settle()
+	n.took()
+	duel := 3 // so often the other node has taken the session by the time of an append
+	n.disk.failAppend = func(journal.Batch) error {
+		if duel--; duel >= 0 {
+			n.disk.Journal.Open("s", func(journal.Opened, error) {})
+		}
+		return nil
+	}
+	b := n.say("s", "log b")
+	n.w.settle()
+	var pauses []string
+	for range 3 {
+		n.w.alarms = slices.DeleteFunc(n.w.alarms, func(a *alarm) bool { return a.off })
+		wait := n.w.alarms[slices.IndexFunc(n.w.alarms, func(a *alarm) bool { _, rests := a.msg.(*rested); return rests })].at - n.w.now
+		equal(t, "nobody was told", b.String(), "")
+		pauses = append(pauses, fmt.Sprint(wait))
+		n.w.advance(time.Duration(wait) * time.Millisecond)
+	}
+	equal(t, "each waits longer before it takes the session back", strings.Join(pauses, " "), "10 20 40")
+	equal(t, "and one comes through", b.String(), "b=2")
+	equal(t, "nobody is to blame", n.Snapshot().Quarantined+n.Snapshot().Restarts, 0)
+}
+
+func TestWhatAFencedSessionHoldsIsToldThatTheNodeStops(t *testing.T) {
+	n := newNode(t)
+	n.say("s", "log a")
+	n.w.settle()
+	n.disk.Journal.Open("s", func(journal.Opened, error) {})
+	b := n.say("s", "log b")
+	n.w.settle()
+	equal(t, "it rests", n.Snapshot().Sessions, 0)
+	stopped := n.Stop()
+	n.w.settle()
+	<-stopped
+	equal(t, "told", b.String(), "UNAVAILABLE")
+	n.w.advance(time.Second)
+	equal(t, "and not started any more", n.Snapshot().Sessions, 0)
 }
 
 func TestFencedProofTellsNobody(t *testing.T) {

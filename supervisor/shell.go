@@ -252,7 +252,7 @@ func (s *shell) ending(ctx actor.Context) {
 func (s *shell) stopped(ctx actor.Context) {
 	switch s.kind {
 	case sessionKind:
-		s.sys.router.departed(s.session())
+		s.sys.router.departed(s.session(), s.log.fenced)
 		if s.gone {
 			s.sys.gone(s.session())
 		}

@@ -133,8 +133,9 @@ func (sys *System) quarantined(name string, c *crash) {
 		slog.Duration("for", sys.cfg.QuarantineFor), slog.String("err", c.Error()))
 }
 
-// nurse restarts what crashed, once its pause is over. It exists because a
-// guardian cannot receive a timer and the crashed actor's mailbox is suspended.
+// nurse restarts what crashed, once its pause is over, and lets what was fenced be
+// started again. It exists because a guardian cannot receive a timer and the
+// crashed actor's mailbox is suspended.
 type nurse struct{ sys *System }
 
 // restart asks the nurse to have an actor restarted by its supervisor.
@@ -144,8 +145,11 @@ type restart struct {
 }
 
 func (n *nurse) Receive(ctx actor.Context) {
-	if m, ok := ctx.Message().(*restart); ok {
+	switch m := ctx.Message().(type) {
+	case *restart:
 		n.sys.ward.restarted(m.who.Id)
 		m.by.RestartChildren(m.who)
+	case *rested:
+		n.sys.router.departed(m.session, false)
 	}
 }

@@ -35,7 +35,8 @@ type incident struct {
 }
 
 // failure is one crash. A fault of the journal is one too, since it restarts
-// the session, but the session is not to blame: it does not lead to quarantine.
+// the session, and so is a fence; but the session is not to blame for either: they
+// do not lead to quarantine.
 type failure struct {
 	at    int64
 	fault bool
@@ -73,10 +74,7 @@ func (w *ward) crashed(who *actor.PID, c *crash) verdict {
 	now := w.rt.Now().Mono
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.forget(now)
-	in := w.incident(who.Id)
-	in.failures = append(slices.DeleteFunc(in.failures, func(f failure) bool { return now-f.at >= w.window }),
-		failure{at: now, fault: c.fault != nil})
+	in := w.failed(who.Id, failure{at: now, fault: c.fault != nil})
 	in.suspect(c)
 	if w.closing && isSession(who.Id) {
 		return verdict{} // the door and the nurse see the shutdown through
@@ -94,6 +92,22 @@ func (w *ward) crashed(who *actor.PID, c *crash) verdict {
 	}
 	in.down = who
 	return verdict{restart: true, after: w.pause(len(in.failures))}
+}
+
+// fenced records that a session which is ours was taken by another activation,
+// and is how long to wait before it is taken back. It is nobody's fault.
+func (w *ward) fenced(name string) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.pause(len(w.failed(name, failure{at: w.rt.Now().Mono, fault: true}).failures))
+}
+
+// failed adds to the recent failures of an actor.
+func (w *ward) failed(name string, f failure) *incident {
+	w.forget(f.at)
+	in := w.incident(name)
+	in.failures = append(slices.DeleteFunc(in.failures, func(old failure) bool { return f.at-old.at >= w.window }), f)
+	return in
 }
 
 // pause doubles with every recent failure.
