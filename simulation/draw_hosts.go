@@ -23,6 +23,14 @@ func (d *drawing) scene() bool {
 		d.vigil()
 	case n < 18 && d.p.Hosts > 1:
 		d.tug()
+	case n < 30:
+		d.meet()
+	case n < 33 && d.profile.Hosts > 1:
+		d.silence()
+	case n < 36:
+		d.asleep()
+	case n < 40:
+		d.steps()
 	default:
 		return false
 	}

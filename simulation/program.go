@@ -61,6 +61,7 @@ func allFinal(started map[string]*rpc) bool {
 // Verbs of agents.
 const (
 	doWait     = "wait"     // for=
+	doUntil    = "until"    // for=: since the start
 	doTurn     = "turn"     // begins a turn and its first step
 	doEnd      = "end"      // ends the step and the turn
 	doAbort    = "abort"    // ends the turn, and what is open in it
@@ -85,6 +86,8 @@ func (p *party) agentDoes(l *Loop, act Act, started map[string]*rpc) {
 	switch act.Verb {
 	case doWait:
 		l.sleep(act.For.Milliseconds())
+	case doUntil:
+		l.sleep(max(0, act.For.Milliseconds()-p.w.now))
 	case doTurn:
 		if r, ok := l.do(&messages.BeginTurnRequest{Session: s, Root: root, Turn: p.turn + 1}).(*messages.BeginTurnResponse); ok {
 			p.turn, p.step = r.GetTurn(), 0
@@ -240,6 +243,8 @@ func (p *party) personDoes(l *Loop, act Act) {
 	switch act.Verb {
 	case doWait:
 		l.sleep(act.For.Milliseconds())
+	case doUntil:
+		l.sleep(max(0, act.For.Milliseconds()-p.w.now))
 	case doFind:
 		p.find(l, act)
 	case doOpen:

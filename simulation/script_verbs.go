@@ -18,6 +18,7 @@ var asking = []string{"legacy", "watched", "two", "absent", "anew"}
 // verbs are those of the language, in the order of its page.
 var verbs = []verb{
 	{name: doWait, kind: AgentParty, span: "-", says: "does nothing for a time"},
+	{name: doUntil, kind: AgentParty, span: "-", says: "does nothing until this time of the world"},
 	{name: doTurn, kind: AgentParty, says: "begins a turn and its first step"},
 	{name: doStep, kind: AgentParty, says: "ends the step and begins the next: what waits is admitted with it"},
 	{name: doEnd, kind: AgentParty, says: "ends the step and the turn"},
@@ -37,6 +38,7 @@ var verbs = []verb{
 	{name: doCrash, kind: AgentParty, span: "for", says: "its process dies, and comes back after a time"},
 
 	{name: doWait, kind: PersonParty, span: "-", says: "does nothing for a time"},
+	{name: doUntil, kind: PersonParty, span: "-", says: "does nothing until this time of the world"},
 	{name: doFind, kind: PersonParty, call: true, span: "within", says: "looks until the call can be answered"},
 	{name: doOpen, kind: PersonParty, call: true, says: "opens a claim, and waits until it holds"},
 	{name: doRelease, kind: PersonParty, call: true, says: "lets the claim go"},
