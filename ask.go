@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/parleyrun/parley/messages"
+	"github.com/parleyrun/parley/sessionlog"
 )
 
 // Option is one choice of a question. An answer names it by its label.
@@ -53,14 +54,26 @@ type Ask struct {
 	Attempt string
 	// CallID is the tool call's id. Empty makes one from Attempt.
 	CallID string
+	// ParentCall is the tool call whose code asks, if a program does. CallID is
+	// then the sub-call's: ParentCall, ":ptc:" and its number, from 1 (SubCallID).
+	// Result, late answer and everything else are as of a direct call.
+	ParentCall string
+	// RootCall is the model's own call that ParentCall runs in; empty: ParentCall
+	// without what makes it a sub-call itself.
+	RootCall string
 	// Turn and Step are the agent's own; 0 lets the session keep synthetic ones.
 	Turn, Step int64
-	// AssistantMessage is the agent's message (JSON) that holds the tool call.
+	// AssistantMessage is the agent's message (JSON) that holds the tool call;
+	// of a sub-call, the root call.
 	AssistantMessage string
 	// OnWaiting is called once the question is durable and nobody has answered
 	// yet; again after a restart. It must not block.
 	OnWaiting func(Waiting)
 }
+
+// SubCallID names the n-th call, from 1, that the code of a tool call makes. A
+// program numbers all its calls, whatever tools they are of.
+func SubCallID(parentCall string, n int) string { return sessionlog.SubCallID(parentCall, n) }
 
 // Waiting tells that a question is asked, durable, and not yet answered.
 type Waiting struct {
@@ -129,7 +142,8 @@ func (Pending) result() {}
 // request turns the ask into the command of one attempt.
 func (a *Ask) request(session, root string) (*messages.AskRequest, error) {
 	req := &messages.AskRequest{Session: session, Root: root, Attempt: a.Attempt, CallId: a.CallID, Turn: a.Turn, Step: a.Step,
-		Arguments: a.Arguments, AssistantMessage: a.AssistantMessage, Mode: a.Mode}
+		Arguments: a.Arguments, AssistantMessage: a.AssistantMessage, Mode: a.Mode,
+		ParentCallId: a.ParentCall, RootCallId: a.RootCall}
 	if req.Attempt == "" {
 		req.Attempt = newID("attempt")
 	}

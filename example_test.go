@@ -271,6 +271,31 @@ func Example_turns() {
 	// 0 left
 }
 
+// A program that a model wrote asks: code that runs inside of a tool call. What
+// it asks is a question like any other, under an id below the call's own. When
+// the program ends without its answers they come late, like any other.
+func Example_program() {
+	ctx, node := context.Background(), open()
+	defer node.Close(ctx)
+	agent, _ := node.Attach(ctx, "session-1", "agent-1", parley.AttachOptions{})
+	results := make(chan outcome, 1)
+	asked := make(chan bool, 8)
+	agent.AskAsync(parley.Ask{
+		ParentCall: "run-1", CallID: parley.SubCallID("run-1", 1), Attempt: "attempt-1", Questions: []parley.Question{deploy},
+		OnWaiting: func(parley.Waiting) { asked <- true },
+	}, func(r parley.Result, err error) { results <- outcome{r, err} })
+	<-asked
+
+	_, _ = agent.EndForeground(ctx, "run-1:ptc:1", "attempt-1", "the program has ended")
+	show(<-results)
+	won, _ := node.Answer(ctx, "session-1", "run-1:ptc:1", "ann", parley.Choose("env", "production"))
+	late, _ := agent.Collect(ctx)
+	fmt.Println(won.Outcome, late[0].ReplyTo)
+	// Output:
+	// pending: run-1:ptc:1
+	// queued run-1:ptc:1
+}
+
 // A second agent takes the session over. The first one's open question is not
 // lost: it can still be answered, and the second agent gets the reply.
 func Example_takeover() {

@@ -183,7 +183,7 @@ func askCalls(events []sessionlog.Event) iter.Seq[sessionlog.Event] {
 				c, err := sessionlog.DecodeCall(ev)
 				asks = err == nil && c.Name == sessionlog.ToolName
 			case sessionlog.TypeDispatch:
-				_, name, _, err := sessionlog.DecodeDispatch(ev)
+				_, name, err := sessionlog.DecodeSubCall(ev)
 				asks = err == nil && name == sessionlog.ToolName
 			}
 			if asks && !yield(ev) {

@@ -13,7 +13,7 @@ import (
 
 // account is what an outsider reads out of a log, without any of our folds.
 type account struct {
-	calls, results map[string]int    // tool calls and results, by call
+	calls, results map[string]int    // tool calls and results, of sub-calls too, by call
 	texts          map[string]string // the latest result text, by call
 	accepted       map[string]string // submission → the outcome it was accepted with
 	queued         map[string]string // submission → its message
@@ -29,8 +29,9 @@ func (r *rig) account() account {
 	lists := map[string][]string{}
 	for _, ev := range r.Log {
 		var d struct {
-			CallID, SubmissionID, Outcome, MessageID, ID, Target string
-			Message                                              struct {
+			CallID, SubCallID, SubmissionID, Outcome, MessageID, ID, Target string
+			Content                                                         []struct{ Text string }
+			Message                                                         struct {
 				ToolCallID string
 				Content    []struct{ Text string }
 			}
@@ -41,6 +42,11 @@ func (r *rig) account() account {
 		switch ev.Type {
 		case sessionlog.TypeToolCall:
 			a.calls[d.CallID]++
+		case sessionlog.TypeDispatchStart:
+			a.calls[d.SubCallID]++
+		case sessionlog.TypeDispatch:
+			a.results[d.SubCallID]++
+			a.texts[d.SubCallID] = d.Content[0].Text
 		case sessionlog.TypeToolResult:
 			a.results[d.Message.ToolCallID]++
 			a.texts[d.Message.ToolCallID] = d.Message.Content[0].Text

@@ -29,6 +29,7 @@ type call struct {
 	active    bool   // the projection has it; kept here, because asking it reads all questions
 	continued bool   // likewise
 	withdrawn bool   // continued, and taken back by its agent
+	nested    bool   // a program asks it: its records are a sub-call's
 	asks      uint64 // what it asks, as a fingerprint
 }
 
@@ -39,7 +40,7 @@ type wait struct {
 	turn, step int64
 	synthetic  bool
 	legacy     bool
-	ids        []string // the questions' ids, of a legacy call only: the projection does not track it
+	ids        []string // the questions' ids, of a legacy call and a sub-call only: the projection does not track it
 	questions  []byte   // likewise, if its result is to be acknowledged
 	receipt    *asked   // of a call whose result is to be acknowledged
 }
@@ -83,7 +84,11 @@ func (f fold) with(ev sessionlog.Event) fold {
 		return f
 	case sessionlog.TypeToolResult:
 		if r, err := sessionlog.DecodeResult(ev); err == nil {
-			f.change(r.CallID, func(c *call) { c.wait = nil })
+			f.change(r.CallID, func(c *call) {
+				if !c.nested {
+					c.wait = nil
+				}
+			})
 			if changed {
 				f.look(r.CallID)
 			}
@@ -92,13 +97,10 @@ func (f fold) with(ev sessionlog.Event) fold {
 		if m, err := sessionlog.ParseMessage(ev.Data); changed && err == nil {
 			f.look(m.ReplyTo)
 		}
+	case sessionlog.TypeDispatchStart:
+		f.startSubCall(ev)
 	case sessionlog.TypeDispatch:
-		if id, name, _, err := sessionlog.DecodeDispatch(ev); err == nil && name == sessionlog.ToolName {
-			if _, active := f.questions.Call(id); active {
-				f.put(call{id: id, seq: ev.Seq})
-				f.look(id)
-			}
-		}
+		f.endSubCall(ev, changed)
 	case sessionlog.TypeSettled:
 		r, err := sessionlog.DecodeSettled(ev)
 		f.note(err)
@@ -145,7 +147,7 @@ func (f *fold) openWait(ev sessionlog.Event) {
 		if r.Receipt {
 			w.receipt = &asked{r.Correlation}
 		}
-		if r.Legacy && c.wait != nil {
+		if c.wait != nil && (r.Legacy || c.nested) {
 			w.ids = c.wait.ids
 			if r.Receipt {
 				w.questions = c.wait.questions
@@ -194,7 +196,7 @@ func (f *fold) seqOf(id string) int64 {
 // prune forgets calls that are over. Only events that can end one are looked at.
 func (f *fold) prune(typ string) {
 	switch typ {
-	case sessionlog.TypeToolResult, sessionlog.TypeUserMessage, sessionlog.TypeStepEnd, sessionlog.TypeTurnEnd:
+	case sessionlog.TypeToolResult, sessionlog.TypeDispatch, sessionlog.TypeUserMessage, sessionlog.TypeStepEnd, sessionlog.TypeTurnEnd:
 	default:
 		return
 	}

@@ -214,7 +214,7 @@ var chaosArguments = []string{
 func (w *chaos) act() {
 	t := w.rt
 	pick := func(label string, of ...string) string { return rapid.SampledFrom(of).Draw(t, label) }
-	call := func() string { return pick("call", "c1", "c2", "c3") }
+	call := func() string { return pick("call", "c1", "c2", sub1) }
 	agent := func() string {
 		if rapid.IntRange(0, 9).Draw(t, "stale") == 0 {
 			return "stranger"
@@ -228,6 +228,9 @@ func (w *chaos) act() {
 			Arguments: chaosArguments[n%len(chaosArguments)], AnswererPresent: true}
 		if n == 6 {
 			req.Mode = messages.Mode_MODE_LEGACY
+		}
+		if c == sub1 && rapid.IntRange(0, 9).Draw(t, "direct") > 0 {
+			req.ParentCallId = "run"
 		}
 		if rapid.Bool().Draw(t, "watched") {
 			req.Receipt, req.Correlation = true, "tool "+req.GetAttempt()
@@ -395,7 +398,7 @@ func (w *chaos) heal() {
 		w.pass(20_000)
 		w.settle()
 	}
-	for _, c := range []string{"c1", "c2", "c3"} {
+	for _, c := range []string{"c1", "c2", sub1} {
 		req := withdrawReq(c)
 		req.Root = ""
 		w.command(req)
@@ -454,8 +457,12 @@ func (w *chaos) owed() []string {
 			r, err := sessionlog.DecodeWait(ev)
 			require.NoError(w.t, err)
 			watched[r.CallID] = r.Receipt
-		case sessionlog.TypeToolResult:
-			r, err := sessionlog.DecodeResult(ev)
+		case sessionlog.TypeToolResult, sessionlog.TypeDispatch:
+			decode := sessionlog.DecodeResult
+			if ev.Type == sessionlog.TypeDispatch {
+				decode = sessionlog.DecodeDispatch
+			}
+			r, err := decode(ev)
 			require.NoError(w.t, err)
 			if _, batch := sessionlog.ReadBatch(r.Text); batch && !r.IsError && watched[r.CallID] {
 				id := fmt.Sprint("tool-result-", r.CallID, "-", ev.Seq)
@@ -504,6 +511,7 @@ func (w *chaos) after() {
 		require.Empty(w.t, p.Repair(sessionlog.CauseInterrupted, w.Session.Next(), 1))
 	} else {
 		require.Empty(w.t, p.Pending(), "every call of the open turn has its result")
+		require.Empty(w.t, p.SubCalls(), "and every sub-call")
 	}
 }
 

@@ -107,7 +107,7 @@ func (s *Session) Apply(ev sessionlog.Event) {
 			s.remember().settle(r, ev.Time)
 			s.deliveries.over(r)
 		}
-	case sessionlog.TypeToolResult:
+	case sessionlog.TypeToolResult, sessionlog.TypeDispatch:
 		s.applyResult(before, ev)
 	case sessionlog.TypeDelivered:
 		s.applyDelivered(ev)
@@ -130,11 +130,15 @@ func (s *Session) remember() *past {
 }
 
 func (s *Session) applyResult(before fold, ev sessionlog.Event) {
-	r, err := sessionlog.DecodeResult(ev)
+	decode, nested := sessionlog.DecodeResult, ev.Type == sessionlog.TypeDispatch
+	if nested {
+		decode = sessionlog.DecodeDispatch
+	}
+	r, err := decode(ev)
 	if err != nil {
 		return // of an older generation, which has no waits
 	}
-	if c, open := before.openWaitOf(r.CallID); open {
+	if c, open := before.openWaitOf(r.CallID); open && c.nested == nested {
 		s.remember().keep(attemptKey{c.wait.attempt, r.CallID}, result{c.asks, r})
 		if c.wait.receipt != nil {
 			s.oweResult(before, c, r, ev)

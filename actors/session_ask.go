@@ -22,6 +22,9 @@ type asking struct {
 	plain bool
 }
 
+// nested: a program asks.
+func (a *asking) nested() bool { return a.req.GetParentCallId() != "" }
+
 // failsFirst: the call's own failure is found before anybody looks at the
 // caller: what the tool checks, and the empty list of a
 // blocking ask, which a timed one only sees afterwards.
@@ -61,6 +64,9 @@ func (s *Session) ask(now Now, from Addr, req *messages.AskRequest) Effects {
 	}
 	if ms := req.GetWaitMaxMs(); ms < 0 || ms > TimeoutMaxS*1000 {
 		return s.refuse(from, messages.Refuse(messages.BadRequest, "wait_max_ms is %d; it must be 0 to %d", ms, TimeoutMaxS*1000))
+	}
+	if err := checkSubCall(req); err != nil {
+		return s.refuse(from, err)
 	}
 	if fx, known := s.askAgain(now, from, req); known {
 		return fx
@@ -115,7 +121,7 @@ func (s *Session) checkAgain(req *messages.AskRequest, asks uint64) *messages.Er
 	if err := s.checkRoot(req.GetRoot()); err != nil || req.GetResume() {
 		return err
 	}
-	if again, _, _ := fingerprint(req.GetArguments()); again != asks {
+	if asksOf(req) != asks {
 		return messages.Refuse(messages.BadRequest,
 			"attempt %q of call %q asked other questions; give a new question a new attempt", req.GetAttempt(), CallID(req))
 	}
@@ -170,8 +176,8 @@ func (s *Session) checkMayAsk(a asking) *messages.Error {
 	if _, queued := s.fold.lists.ReplyFor(a.callID); queued { // it would settle the new question (fault W1)
 		return messages.Refuse(messages.ReplyQueued, "a reply is already queued for question call %q", a.callID)
 	}
-	if _, waits := s.fold.continued(a.callID); waits && !a.timed { // the projection keeps the earlier one: an answer would be to its words
-		return messages.Refuse(messages.DuplicateWait, "the question call %q was asked before and can still be answered; give a legacy call an id of its own", a.callID)
+	if _, kept := s.fold.questions.Call(a.callID); kept && (!a.timed || a.nested()) { // withdrawn too: the projection keeps the earlier one, and an answer would be to its words
+		return messages.Refuse(messages.DuplicateWait, "the question call %q was asked before and was not answered; give a legacy call or a sub-call an id of its own", a.callID)
 	}
 	if n := len(s.fold.openCalls()); n >= s.rules.OpenCallsMax {
 		return messages.Refuse(messages.TooLarge, "session %q has %d open question calls, the limit is %d", s.id, n, s.rules.OpenCallsMax)
@@ -206,13 +212,9 @@ func (s *Session) openCall(now Now, a asking) Effects {
 	if !b.f.progress.TurnOpen() {
 		b.add(sessionlog.TurnStart(b.f.progress.Turn()+1), sessionlog.StepStart(b.f.progress.Turn()+1, 1))
 	}
-	turn, step := b.f.progress.Turn(), b.f.progress.Step()
-	s.addHeader(b, a.timed)
-	if err := s.addAssistantMessage(b, a); err != nil {
+	if err := s.addCall(b, a); err != nil {
 		return s.refuse(a.from, err)
 	}
-	callSeq := b.f.next
-	b.add(sessionlog.ToolCall(turn, step, a.callID, sessionlog.ToolName, a.req.GetArguments()))
 	rec := sessionlog.WaitRecord{CallID: a.callID, Attempt: a.req.GetAttempt(), Synthetic: synthetic, Legacy: !a.timed,
 		Receipt: a.req.GetReceipt(), WaitMaxMS: a.req.GetWaitMaxMs(), Client: a.req.GetClient(), Correlation: a.req.GetCorrelation()}
 	if a.failure != nil { // the wait is made and discarded, so that a repeated attempt finds its result
@@ -220,7 +222,9 @@ func (s *Session) openCall(now Now, a asking) Effects {
 		if a.plain {
 			code = ""
 		}
-		b.add(rec.Event(), errorResult(turn, step, a.callID, a.failure.Text, code, callSeq))
+		b.add(rec.Event())
+		c, _ := b.f.openWaitOf(a.callID)
+		b.failure(c, a.failure.Text, code)
 		s.closeSynthetic(b, synthetic)
 		fx := b.effects()
 		fx.Replies = []Reply{{a.from, a.failure.Wire()}}
@@ -236,6 +240,24 @@ func (s *Session) openCall(now Now, a asking) Effects {
 	s.seedWait(c, []Addr{a.from}, false, &fx)
 	fx.Replies = append(fx.Replies, Reply{a.from, s.waiting(now, c)})
 	return fx
+}
+
+// addCall records the call, with the model's message that made it. The header
+// of a session whose programs ask lists the program's tool, and is not ours.
+func (s *Session) addCall(b *batch, a asking) *messages.Error {
+	if a.nested() {
+		if err := s.addProgram(b, a); err != nil {
+			return err
+		}
+		b.add(subCall(a.req).Start())
+		return nil
+	}
+	s.addHeader(b, a.timed)
+	if err := s.addAssistantMessage(b, a); err != nil {
+		return err
+	}
+	b.add(sessionlog.ToolCall(b.f.progress.Turn(), b.f.progress.Step(), a.callID, sessionlog.ToolName, a.req.GetArguments()))
+	return nil
 }
 
 // addHeader records the tool's schema when the one in force is another.
@@ -255,20 +277,52 @@ func (s *Session) addHeader(b *batch, timed bool) {
 // addAssistantMessage records the message that made the call, unless the open
 // step has it already: calls of one message share it.
 func (s *Session) addAssistantMessage(b *batch, a asking) *messages.Error {
-	for _, p := range b.f.progress.Pending() {
-		if p.CallID == a.callID {
-			return nil
-		}
+	if _, has := pendingCall(b, a.callID); has {
+		return nil
 	}
 	message := json.RawMessage(a.req.GetAssistantMessage())
 	if len(message) == 0 {
 		id := "assistant-" + a.callID + "-" + strconv.FormatInt(b.f.next, 10)
 		message = sessionlog.CallMessage(id, a.callID, sessionlog.ToolName, a.req.GetArguments())
-	} else if has, err := sessionlog.HasToolCall(message, a.callID); err != nil || !has {
-		return messages.Refuse(messages.BadRequest, "assistant_message has no tool-call block %q: %s", a.callID, errText(err))
+	} else if _, has, err := sessionlog.ToolCallIn(message, a.callID); err != nil || !has {
+		return noToolCall(a.callID, err)
 	}
 	b.add(sessionlog.AssistantMessage(b.f.progress.Turn(), b.f.progress.Step(), message))
 	return nil
+}
+
+// addProgram records the call that a sub-call comes from, and that it was
+// started, as far as the agent says so: that one is the agent's to run and to end.
+func (s *Session) addProgram(b *batch, a asking) *messages.Error {
+	root, message := subCall(a.req).RootCallID, json.RawMessage(a.req.GetAssistantMessage())
+	pending, has := pendingCall(b, root)
+	if len(message) == 0 || has && pending.CallSeq >= 0 {
+		return nil
+	}
+	program, found, err := sessionlog.ToolCallIn(message, root)
+	if err != nil || !found {
+		return noToolCall(root, err)
+	}
+	turn, step := b.f.progress.Turn(), b.f.progress.Step()
+	if !has {
+		b.add(sessionlog.AssistantMessage(turn, step, message))
+	}
+	b.add(sessionlog.ToolCall(turn, step, root, program.Name, program.Arguments))
+	return nil
+}
+
+// pendingCall is a call that the open step still owes a result.
+func pendingCall(b *batch, id string) (sessionlog.PendingCall, bool) {
+	for _, p := range b.f.progress.Pending() {
+		if p.CallID == id {
+			return p, true
+		}
+	}
+	return sessionlog.PendingCall{}, false
+}
+
+func noToolCall(id string, err error) *messages.Error {
+	return messages.Refuse(messages.BadRequest, "assistant_message has no tool-call block %q: %s", id, errText(err))
 }
 
 // detach ends a subscription and settles nothing. It has no answer.

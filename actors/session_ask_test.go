@@ -282,6 +282,12 @@ func TestAskRefused(t *testing.T) {
 		{"Q-062 a dead caller comes before the questions of a timed ask", nil, askReq("c1", empty, root("gone")), messages.CallerNotLive},
 		{"a legacy call under the id of a question that can still be answered: the projection keeps that one (Q-132)",
 			func(r *rig) { r.ask("c1", withTimeout(1)); r.Advance(1000) }, askReq("c1", legacy, attempt("other")), messages.DuplicateWait},
+		{"a legacy call under the id of a withdrawn question: once it is answered that one would be answerable again",
+			func(r *rig) {
+				r.turn(1)
+				r.pend("c1")
+				r.do(withdrawReq("c1"))
+			}, askReq("c1", legacy, attempt("other")), messages.DuplicateWait},
 		{"Q-063 a registered wait comes before the questions of a timed ask", func(r *rig) { r.ask("c1") }, askReq("c1", empty, attempt("other")), messages.DuplicateWait},
 		{"Q-042 the questions of a blocking ask come before a dead caller", nil, askReq("c1", empty, withTimeout(-1), root("gone")), messages.EmptyQuestions},
 		{"Q-042 and those of a legacy one", nil, askReq("c1", empty, legacy, root("gone")), messages.EmptyQuestions},

@@ -130,6 +130,9 @@ func checkSubmit(req *messages.SubmitRequest) *messages.Error {
 // question exactly once. A legacy call may repeat an id, which its
 // batch then repeats as often.
 func (s *Session) checkBatch(c call, answers []*messages.Answer) *messages.Error {
+	if c.nested && !c.wait.legacy {
+		return CheckComplete(c.wait.ids, answers)
+	}
 	if !c.wait.legacy {
 		active, _ := s.fold.questions.Call(c.id)
 		return CheckComplete(active.IDs, answers)
@@ -190,13 +193,13 @@ func (s *Session) recordOutcome(now Now, m Record) Effects {
 		sub := m.Outcome.Submit
 		rec.SubmissionID, rec.By, rec.Door = sub.GetSubmissionId(), sub.GetBy(), sub.GetDoor()
 		end.Response = s.answered(c.id, sessionlog.AnsweredText(AnswersJSON(sub.GetAnswers())), sub.GetAnswers())
-		b.add(toolResult(c, end.Response.GetResult(), b.f.next))
+		b.result(c, end.Response.GetResult())
 	case ResultPending:
 		end.Response = s.pending(c.id, sessionlog.PendingText(c.id))
-		b.add(toolResult(c, end.Response.GetResult(), b.f.next))
+		b.result(c, end.Response.GetResult())
 	default:
 		end.Err = &messages.Error{Code: failure.Code, Text: failure.Text, Winner: settlement(rec)}
-		b.add(errorResult(c.wait.turn, c.wait.step, c.id, failure.Text, string(failure.Code), c.seq))
+		b.failure(c, failure.Text, string(failure.Code))
 	}
 	b.add(rec.Event())
 	s.closeSynthetic(b, c.wait.synthetic)
@@ -317,25 +320,6 @@ func (s *Session) dismiss(from Addr, req *messages.DismissRequest) Effects {
 		return fx
 	}
 	return s.toWait(from, req.GetCallId(), WaitDismiss{from, req})
-}
-
-// Events of results.
-
-func toolResult(c call, text string, seq int64) sessionlog.Event {
-	return sessionlog.ToolResult(c.wait.turn, c.wait.step, c.id, text, false, "", "", c.seq, resultID(c.id, seq))
-}
-
-// errorResult is a failure as the model reads it. An empty code is a plain error.
-func errorResult(turn, step int64, callID, text, code string, callSeq int64) sessionlog.Event {
-	name := ""
-	switch messages.Code(code) {
-	case "":
-	case messages.InvalidArgs:
-		name = "ToolArgsError"
-	default:
-		name = "UserQuestionError"
-	}
-	return sessionlog.ToolResult(turn, step, callID, "Error: "+text, true, name, code, callSeq, resultID(callID, callSeq))
 }
 
 // resultID names a result after its call and a position, so that it is unique

@@ -29,7 +29,7 @@ func (s *Session) attach(now Now, from Addr, req *messages.AttachRequest) Effect
 	var ended []call
 	if !created {
 		ended = b.f.openCalls()
-		b.add(b.f.progress.RepairWithSubCalls(sessionlog.CauseInterrupted, b.f.next, max(1, s.lastTime))...)
+		b.interrupt(max(1, s.lastTime))
 		for _, c := range ended {
 			b.add(sessionlog.SettledRecord{CallID: c.id, By: req.GetRoot(), Outcome: outcomeRootChanged}.Event())
 		}
@@ -167,8 +167,8 @@ func (s *Session) endTurn(now Now, from Addr, req *messages.EndTurnRequest) Effe
 	}
 	b := s.batch(now)
 	for _, c := range open {
-		b.add(errorResult(c.wait.turn, c.wait.step, c.id, errAborted().Text, string(messages.AskAborted), c.seq),
-			sessionlog.SettledRecord{CallID: c.id, By: req.GetRoot(), Outcome: outcomeAborted, Reason: req.GetReason()}.Event())
+		b.failure(c, errAborted().Text, string(messages.AskAborted))
+		b.add(sessionlog.SettledRecord{CallID: c.id, By: req.GetRoot(), Outcome: outcomeAborted, Reason: req.GetReason()}.Event())
 	}
 	if p.StepOpen() {
 		b.add(sessionlog.StepEnd(p.Turn(), p.Step()))

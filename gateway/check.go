@@ -151,6 +151,7 @@ func (c *checker) list(name string) *checker {
 
 func (c *checker) ask(m *messages.AskRequest) {
 	c.id("session", m.GetSession()).id("root", m.GetRoot()).id("attempt", m.GetAttempt()).optional("call_id", m.GetCallId())
+	c.optional("parent_call_id", m.GetParentCallId()).optional("root_call_id", m.GetRootCallId())
 	c.count("turn", m.GetTurn()).count("step", m.GetStep()).count("hold_ms", m.GetHoldMs()).count("wait_max_ms", m.GetWaitMaxMs())
 	c.name("correlation", m.GetCorrelation()).name("client", m.GetClient()).ids("live", m.GetLive())
 	if m.GetJoin() && !m.GetReceipt() {

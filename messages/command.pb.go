@@ -1325,8 +1325,15 @@ type AskRequest struct {
 	// repeat of their text is a question of its own.
 	Live []string `protobuf:"bytes,18,rep,name=live,proto3" json:"live,omitempty"`
 	// The client's own id of this call, and its name; recorded beside ours.
-	Correlation   string `protobuf:"bytes,19,opt,name=correlation,proto3" json:"correlation,omitempty"`
-	Client        string `protobuf:"bytes,20,opt,name=client,proto3" json:"client,omitempty"`
+	Correlation string `protobuf:"bytes,19,opt,name=correlation,proto3" json:"correlation,omitempty"`
+	Client      string `protobuf:"bytes,20,opt,name=client,proto3" json:"client,omitempty"`
+	// The tool call whose code makes this one: a sub-call. Its call_id is then
+	// <parent_call_id>:ptc:<n>, with n from 1; assistant_message, if there is
+	// one, holds the root call.
+	ParentCallId string `protobuf:"bytes,21,opt,name=parent_call_id,json=parentCallId,proto3" json:"parent_call_id,omitempty"`
+	// The tool call of the model that the parent runs in; empty: parent_call_id
+	// without what makes it a sub-call itself.
+	RootCallId    string `protobuf:"bytes,22,opt,name=root_call_id,json=rootCallId,proto3" json:"root_call_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1497,6 +1504,20 @@ func (x *AskRequest) GetCorrelation() string {
 func (x *AskRequest) GetClient() string {
 	if x != nil {
 		return x.Client
+	}
+	return ""
+}
+
+func (x *AskRequest) GetParentCallId() string {
+	if x != nil {
+		return x.ParentCallId
+	}
+	return ""
+}
+
+func (x *AskRequest) GetRootCallId() string {
+	if x != nil {
+		return x.RootCallId
 	}
 	return ""
 }
@@ -3958,7 +3979,7 @@ const file_command_proto_rawDesc = "" +
 	"\x04turn\x18\x03 \x01(\x03R\x04turn\x12\x18\n" +
 	"\aaborted\x18\x04 \x01(\bR\aaborted\x12\x16\n" +
 	"\x06reason\x18\x05 \x01(\tR\x06reason\"\x11\n" +
-	"\x0fEndTurnResponse\"\xf2\x04\n" +
+	"\x0fEndTurnResponse\"\xba\x05\n" +
 	"\n" +
 	"AskRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
@@ -3981,7 +4002,10 @@ const file_command_proto_rawDesc = "" +
 	"\x04join\x18\x11 \x01(\bR\x04join\x12\x12\n" +
 	"\x04live\x18\x12 \x03(\tR\x04live\x12 \n" +
 	"\vcorrelation\x18\x13 \x01(\tR\vcorrelation\x12\x16\n" +
-	"\x06client\x18\x14 \x01(\tR\x06clientB\x12\n" +
+	"\x06client\x18\x14 \x01(\tR\x06client\x12$\n" +
+	"\x0eparent_call_id\x18\x15 \x01(\tR\fparentCallId\x12 \n" +
+	"\froot_call_id\x18\x16 \x01(\tR\n" +
+	"rootCallIdB\x12\n" +
 	"\x10_timeout_seconds\"7\n" +
 	"\bAnswered\x12+\n" +
 	"\aanswers\x18\x01 \x03(\v2\x11.parley.v1.AnswerR\aanswers\"#\n" +

@@ -208,12 +208,12 @@ func (r *reader) read(events []sessionlog.Event) {
 // and replies are left out: what they say of an active call the index has.
 func named(ev sessionlog.Event) (call string, asks bool) {
 	switch ev.Type {
-	case sessionlog.TypeToolCall, sessionlog.TypeDispatch:
+	case sessionlog.TypeToolCall, sessionlog.TypeDispatchStart, sessionlog.TypeDispatch:
 		var data struct{ CallID, SubCallID, Name string }
 		if json.Unmarshal(ev.Data, &data) != nil || data.Name != sessionlog.ToolName {
 			return "", false
 		}
-		if ev.Type == sessionlog.TypeDispatch {
+		if ev.Type != sessionlog.TypeToolCall {
 			return data.SubCallID, true
 		}
 		return data.CallID, true

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"time"
@@ -42,8 +43,10 @@ type story struct {
 	askedMS    int64
 	deadlineMS int64
 	legacy     bool
-	tracked    bool // the durable projection follows it; not so a legacy call
+	tracked    bool // the durable projection follows it; not so a legacy call, and a nested one while it is open
 	state      string
+	nested     bool            // a program asks it
+	asked      json.RawMessage // what it asks, likewise
 	questions  []*messages.Question
 	answers    []*messages.Answer
 	settlement *messages.Settlement
@@ -81,6 +84,9 @@ type teller struct {
 	fold  sessionlog.Questions
 	lists sessionlog.Lists
 	told  stories
+	// nested is the sub-call that began last: it is a question of ours once it
+	// has its parley/wait.
+	nested sessionlog.Event
 }
 
 // newTeller tells one call, from its event on.
@@ -128,10 +134,10 @@ func (t *teller) take(ev sessionlog.Event) {
 	switch ev.Type {
 	case sessionlog.TypeToolCall:
 		t.call(ev)
+	case sessionlog.TypeDispatchStart:
+		t.nested = ev
 	case sessionlog.TypeDispatch:
-		if changed {
-			t.dispatch(ev)
-		}
+		t.dispatch(ev, changed)
 	case sessionlog.TypeWait:
 		t.wait(ev)
 	case sessionlog.TypeSettled:
@@ -161,14 +167,40 @@ func (t *teller) call(ev sessionlog.Event) {
 	}
 }
 
-// dispatch starts the story of a nested call.
-func (t *teller) dispatch(ev sessionlog.Event) {
-	var data struct{ SubCallID string }
-	if json.Unmarshal(ev.Data, &data) != nil {
+// dispatch ends the foreground of a nested call; one that the projection takes
+// as continued begins its story here, unless it has one.
+func (t *teller) dispatch(ev sessionlog.Event, entered bool) {
+	res, err := sessionlog.DecodeDispatch(ev)
+	if err != nil {
 		return
 	}
-	if call, ok := t.fold.Call(data.SubCallID); ok {
-		t.start(data.SubCallID, call.Questions, ev)
+	s := t.told.latest(res.CallID)
+	if s != nil && (s.tracked || s.state == stateSettled || !s.nested) {
+		s = nil
+	}
+	switch call, _ := t.fold.Call(res.CallID); {
+	case !entered && s != nil:
+		s.end(res)
+	case entered && s != nil && bytes.Equal(s.asked, call.Questions):
+		s.tracked = true
+	case entered:
+		t.start(res.CallID, call.Questions, ev)
+	}
+}
+
+// begin starts the story of a nested call that waits in the foreground.
+func (t *teller) begin(callID string) {
+	sub, name, err := sessionlog.DecodeSubCall(t.nested)
+	if err != nil || name != sessionlog.ToolName || sub.SubCallID != callID {
+		return
+	}
+	ev := t.nested
+	t.nested = sessionlog.Event{}
+	if questions, _, ok := sessionlog.ParseQuestions(sub.Arguments); ok {
+		t.start(callID, questions, ev)
+		if s := t.told.latest(callID); s != nil && s.seq == ev.Seq {
+			s.nested, s.asked = true, questions
+		}
 	}
 }
 
@@ -193,6 +225,9 @@ func (t *teller) start(callID string, questions json.RawMessage, ev sessionlog.E
 
 func (t *teller) wait(ev sessionlog.Event) {
 	rec, err := sessionlog.DecodeWait(ev)
+	if err == nil {
+		t.begin(rec.CallID)
+	}
 	if s := t.told.latest(rec.CallID); err == nil && s != nil {
 		s.legacy = rec.Legacy
 		if rec.DeadlineMS != nil {
@@ -227,20 +262,27 @@ func (t *teller) result(ev sessionlog.Event) {
 		return
 	}
 	s := t.told.latest(data.Message.ToolCallID)
-	if s == nil || s.tracked || s.state == stateSettled {
+	if s == nil || s.tracked || s.nested || s.state == stateSettled {
 		return
 	}
-	s.state = stateSettled
-	if data.Error != nil || data.Message.IsError {
-		return
-	}
+	res := sessionlog.Result{IsError: data.Error != nil || data.Message.IsError}
 	for _, block := range data.Message.Content {
 		if block.Type == "text" {
-			if answers, ok := sessionlog.ReadBatch(block.Text); ok {
-				s.answers = readAnswers(answers)
-			}
-			return
+			res.Text = block.Text
+			break
 		}
+	}
+	s.end(res)
+}
+
+// end settles a story that no projection follows.
+func (s *story) end(res sessionlog.Result) {
+	s.state = stateSettled
+	if res.IsError {
+		return
+	}
+	if answers, ok := sessionlog.ReadBatch(res.Text); ok {
+		s.answers = readAnswers(answers)
 	}
 }
 

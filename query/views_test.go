@@ -2,6 +2,7 @@ package query_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -158,6 +159,66 @@ func TestANestedQuestionIsOneRow(t *testing.T) {
 		assert.Equal(t, "inner", list.GetQuestions()[0].GetCallId())
 		assert.Equal(t, "continued", list.GetQuestions()[0].GetState())
 		assert.Equal(t, "Nested?", list.GetQuestions()[0].GetQuestions()[0].GetQuestion())
+	}
+}
+
+// A nested question of ours waits in the foreground before it is continued: its
+// row tells it from its beginning on, whatever the projection knows (Q-149).
+func TestAnOpenNestedQuestionIsARow(t *testing.T) {
+	t.Parallel()
+	for name, legacy := range map[string]bool{"timed": false, "legacy": true} {
+		for end, want := range map[string]string{
+			"":                             "open",
+			`{"pending":true}`:             "continued",
+			`{"answers":` + batchYes + `}`: "settled",
+			"Error: it was aborted":        "settled",
+		} {
+			if legacy && want == "continued" {
+				continue
+			}
+			t.Run(name+" "+want, func(t *testing.T) {
+				t.Parallel()
+				j := newJournal(t)
+				s := newScript(t, j, "s")
+				sub := sessionlog.SubCall{RootCallID: "p", ParentCallID: "p", SubCallID: "p:ptc:1", Arguments: json.RawMessage(arguments("Nested?"))}
+				s.calls[sub.SubCallID] = s.seq
+				deadline := int64(9_000)
+				s.event(sub.Start()).event(sessionlog.WaitRecord{CallID: sub.SubCallID, Attempt: "a", Legacy: legacy, DeadlineMS: &deadline}.Event()).
+					row(sub.SubCallID, sessionlog.RowOpen, deadline)
+				if end != "" {
+					s.event(sub.Result(end, strings.HasPrefix(end, "Error"), "", ""))
+				}
+				switch want {
+				case "continued":
+					s.row(sub.SubCallID, sessionlog.RowContinued, 0)
+				case "settled":
+					s.gone(sub.SubCallID)
+				}
+				s.commit()
+				v := query.New(j, at(5_000))
+				row, err := v.Question(t.Context(), "s", sub.SubCallID)
+				require.NoError(t, err)
+				rows := []*messages.QuestionRow{row}
+				for _, settled := range []bool{false, true} {
+					list, err := v.Questions(t.Context(), &messages.ListQuestionsRequest{Session: "s", Settled: settled})
+					require.NoError(t, err)
+					if !settled && want == "settled" {
+						require.Empty(t, list.GetQuestions())
+						continue
+					}
+					require.Len(t, list.GetQuestions(), 1)
+					rows = append(rows, list.GetQuestions()[0])
+				}
+				for _, row := range rows {
+					assert.Equal(t, want, row.GetState())
+					assert.Equal(t, legacy, row.GetUnkeyed())
+					assert.Equal(t, int64(0), row.GetCallSeq())
+					assert.Equal(t, "Nested?", row.GetQuestions()[0].GetQuestion())
+					assert.Equal(t, strings.Contains(end, "answers"), len(row.GetAnswers()) == 1)
+					assert.Equal(t, want == "open", row.GetDeadlineMs() == deadline)
+				}
+			})
+		}
 	}
 }
 

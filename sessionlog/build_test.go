@@ -30,8 +30,8 @@ func TestEventsARuntimeWrites(t *testing.T) {
 			}
 		})
 	}
-	if has, err := HasToolCall(call, "c\"1"); err != nil || !has {
-		t.Fatal(has, err)
+	if made, has, err := ToolCallIn(call, "c\"1"); err != nil || !has || made.Name == "" || made.Arguments == "" {
+		t.Fatal(made, has, err)
 	}
 }
 

@@ -14,12 +14,6 @@ type PendingCall struct {
 	CallSeq int64 // seq of its tool/call; -1 when none was recorded
 }
 
-// SubCall is a nested question of the open step whose record was not written yet.
-type SubCall struct {
-	RootCallID, ParentCallID, SubCallID string
-	Arguments                           json.RawMessage // a JSON value, not text; read-only
-}
-
 // Progress is where a session stands: its open turn and step, and what they still owe (L-050 to L-055).
 // It is a value; Fold never changes the receiver.
 //
@@ -54,6 +48,15 @@ func (p Progress) Pending() []PendingCall { return slices.Clone(p.pending) }
 
 // SubCalls returns the nested questions of the open step that were started and not recorded. The slice is the caller's.
 func (p Progress) SubCalls() []SubCall { return slices.Clone(p.subCalls) }
+
+// SubCall returns the one of them with this id.
+func (p Progress) SubCall(id string) (SubCall, bool) {
+	i := slices.IndexFunc(p.subCalls, func(s SubCall) bool { return s.SubCallID == id })
+	if i < 0 {
+		return SubCall{}, false
+	}
+	return p.subCalls[i], true
+}
 
 // Fold takes one event in log order. Types that do not matter, and odd payloads, change nothing.
 func (p Progress) Fold(ev Event) Progress {

@@ -41,28 +41,23 @@ func DecodeResult(ev Event) (Result, error) {
 	return r, f.err
 }
 
-// DecodeDispatch reads the sub call id and the tool name of a tool/ptc-dispatch,
-// and its arguments, a JSON value. The error is a *CorruptError.
-func DecodeDispatch(ev Event) (subCallID, name string, arguments json.RawMessage, err error) {
-	f := fieldsOf(ev, TypeDispatch)
-	subCallID, name = f.required("subCallId"), f.text("name")
-	return subCallID, name, json.RawMessage(f.data.get("arguments")), f.err
-}
-
-// HasToolCall says whether an assistant message record holds a tool-call block
-// with this id; its error says what is wrong with the message.
-func HasToolCall(message json.RawMessage, callID string) (bool, error) {
+// ToolCallIn finds the tool-call block with this id in an assistant message
+// record; its error says what is wrong with the message.
+func ToolCallIn(message json.RawMessage, callID string) (call Call, found bool, err error) {
 	v, ok := parse(message)
 	if !ok || !v.isRecord() || !v.get("role").is("assistant") || !v.get("id").isString() || !v.get("content").isList() {
-		return false, &CorruptError{Seq: -1, Problem: "an assistant message needs an id, the role assistant and a content list",
+		return Call{}, false, &CorruptError{Seq: -1, Problem: "an assistant message needs an id, the role assistant and a content list",
 			Remedy: "pass the message as the model's client gave it, with an id"}
 	}
 	for block := range v.get("content").elements {
 		if block.get("type").is("tool-call") && block.get("id").is(callID) {
-			return true, nil
+			call.CallID = callID
+			call.Name, _ = block.get("name").str()
+			call.Arguments, _ = block.get("arguments").str()
+			return call, true, nil
 		}
 	}
-	return false, nil
+	return Call{}, false, nil
 }
 
 // Text is the first text block of a message, for people; empty when it has none.

@@ -17,28 +17,39 @@ func TestTypedReadings(t *testing.T) {
 	noError(t, err)
 	equal(t, Result{CallID: "c", Text: "text", IsError: true, Code: CodeOutcomeUnknown}, result)
 
-	sub, name, arguments, err := DecodeDispatch(SubCall{SubCallID: "a:ptc:1", Arguments: json.RawMessage(`{"x":1}`)}.pendingDispatch())
+	made := SubCall{RootCallID: "a", ParentCallID: "a:ptc:2", SubCallID: "a:ptc:2:ptc:1", Arguments: json.RawMessage(`{"x":1}`)}
+	ended := made.Result("text", true, "N", "C")
+	for _, ev := range []Event{made.Start(), ended} {
+		sub, name, err := DecodeSubCall(ev)
+		noError(t, err)
+		equal(t, ToolName, name)
+		equal(t, made, sub)
+	}
+	result, err = DecodeDispatch(ended)
 	noError(t, err)
-	equal(t, []string{"a:ptc:1", ToolName, `{"x":1}`}, []string{sub, name, string(arguments)})
+	equal(t, Result{CallID: made.SubCallID, Text: "text", IsError: true, Code: "C"}, result)
 
 	var corrupt *CorruptError
 	_, err = DecodeCall(NewEvent(TypeToolCall, map[string]int{"callId": 1}).At(7, 0))
 	isTrue(t, errors.As(err, &corrupt) && corrupt.Seq == 7, err)
 	_, err = DecodeResult(NewEvent(TypeToolResult, map[string]any{}).At(7, 0))
 	isTrue(t, errors.As(err, &corrupt) && corrupt.Seq == 7, err)
-	_, _, _, err = DecodeDispatch(NewEvent(TypeToolCall, nil).At(7, 0))
+	_, err = DecodeDispatch(NewEvent(TypeToolCall, nil).At(7, 0))
+	isTrue(t, errors.As(err, &corrupt) && corrupt.Seq == 7, err)
+	_, _, err = DecodeSubCall(NewEvent(TypeToolCall, nil).At(7, 0))
 	isTrue(t, errors.As(err, &corrupt) && corrupt.Seq == 7, err)
 }
 
 // An assistant message is taken only when it can stand in a log, and its calls are found by their exact id.
-func TestHasToolCall(t *testing.T) {
-	message := json.RawMessage(`{"id":"a","role":"assistant","content":[null,{"type":"text","id":"c"},{"type":"tool-call","id":"\u0063"}]}`)
-	found, err := HasToolCall(message, "c")
+func TestToolCallIn(t *testing.T) {
+	message := json.RawMessage(`{"id":"a","role":"assistant","content":[null,{"type":"text","id":"c"},{"type":"tool-call","id":"\u0063","name":"run_code","arguments":"{}"}]}`)
+	call, found, err := ToolCallIn(message, "c")
 	isTrue(t, found && err == nil, err)
-	found, err = HasToolCall(message, "C")
+	equal(t, Call{CallID: "c", Name: "run_code", Arguments: "{}"}, call)
+	_, found, err = ToolCallIn(message, "C")
 	isTrue(t, !found && err == nil, err)
 	for _, raw := range []string{``, `[]`, `{"role":"assistant","content":[]}`, `{"id":"a","role":"user","content":[]}`, `{"id":"a","role":"assistant"}`} {
-		_, err := HasToolCall(json.RawMessage(raw), "c")
+		_, _, err := ToolCallIn(json.RawMessage(raw), "c")
 		isTrue(t, err != nil && !strings.Contains(err.Error(), "seq"), raw, err)
 	}
 }
@@ -64,11 +75,37 @@ func FuzzDecodeReadings(f *testing.F) {
 		if _, err := DecodeResult(Event{Type: TypeToolResult, Data: data}); err != nil {
 			fatalUnlessTyped(t, err)
 		}
-		if _, _, _, err := DecodeDispatch(Event{Type: TypeDispatch, Data: data}); err != nil {
+		if _, err := DecodeDispatch(Event{Type: TypeDispatch, Data: data}); err != nil {
 			fatalUnlessTyped(t, err)
 		}
-		if _, err := HasToolCall(data, "c"); err != nil {
+		if _, _, err := DecodeSubCall(Event{Type: TypeDispatchStart, Data: data}); err != nil {
+			fatalUnlessTyped(t, err)
+		}
+		if _, _, err := ToolCallIn(data, "c"); err != nil {
 			fatalUnlessTyped(t, err)
 		}
 	})
+}
+
+// Ids of sub-calls are `<parent>:ptc:<n>`, n from 1 (section I of the log's rules).
+func TestSubCallIDs(t *testing.T) {
+	for id, want := range map[string]string{
+		"a:ptc:1": "a", "a:ptc:12": "a", "a:ptc:1:ptc:2": "a:ptc:1", ":ptc::ptc:1": ":ptc:",
+		"a": "", "": "", ":ptc:1": "", "a:ptc:": "", "a:ptc:0": "", "a:ptc:01": "", "a:ptc:+1": "", "a:ptc:-1": "", "a:ptc:x": "",
+		"a:ptc:1x": "", "a:ptc:99999999999999999999": "", "a:code:1": "",
+	} {
+		parent, ok := ParentOf(id)
+		equal(t, want, parent, id)
+		equal(t, want != "", ok, id)
+	}
+	equal(t, []string{"a", "a", "a", "", "a:ptc:0"}, []string{RootOf("a"), RootOf("a:ptc:3"), RootOf("a:ptc:1:ptc:2"), RootOf(""), RootOf("a:ptc:0")})
+}
+
+// Arguments are recorded as a value; what is no JSON is kept as text, which nobody could answer (Q-150).
+func TestArgumentsValue(t *testing.T) {
+	for text, want := range map[string]string{
+		" {\"b\" : 1.50,\n\"a\":[ ]} ": `{"b":1.50,"a":[]}`, `{`: `"{"`, ``: `""`, `"x"`: `"x"`, `1 2`: `"1 2"`,
+	} {
+		equal(t, want, string(ArgumentsValue(text)), text)
+	}
 }

@@ -35,7 +35,7 @@ func (p Progress) RepairWithSubCalls(cause string, nextSeq, lastTime int64) []Ev
 	if p.turnOpen && p.version == V3 {
 		for _, sub := range p.subCalls {
 			if _, _, ok := ParseQuestions(sub.Arguments); ok {
-				first = append(first, sub.pendingDispatch())
+				first = append(first, sub.Result(PendingText(sub.SubCallID), false, "", ""))
 			}
 		}
 	}
@@ -61,21 +61,28 @@ func (p Progress) repair(events []Event, cause string, nextSeq, lastTime int64) 
 }
 
 func (p Progress) repairedResult(call PendingCall, cause string, seq int64) Event {
-	why := "The session was interrupted"
-	if cause == CauseForked {
-		why = "The session was forked"
-	}
 	name, code := nameOutcomeUnknown, CodeOutcomeUnknown
-	text := why + " after this call was started and before its result was recorded: the outcome is unknown. Check what it did before you repeat it."
+	text := outcomeUnknownText(cause)
 	if call.CallSeq < 0 {
 		name, code = nameNotStarted, CodeNotStarted
-		text = why + " before this call was started. It can simply be repeated."
+		text = cutShort(cause) + " before this call was started. It can simply be repeated."
 	}
 	id := fmt.Sprintf("%s-tool-result-%s-%d", cause, call.CallID, seq)
 	if p.version == V0 {
 		return toolResultV0(call, text, name, code, id)
 	}
 	return ToolResult(call.Turn, call.Step, call.CallID, text, true, name, code, call.CallSeq, id)
+}
+
+func cutShort(cause string) string {
+	if cause == CauseForked {
+		return "The session was forked"
+	}
+	return "The session was interrupted"
+}
+
+func outcomeUnknownText(cause string) string {
+	return cutShort(cause) + " after this call was started and before its result was recorded: the outcome is unknown. Check what it did before you repeat it."
 }
 
 // ToolResult makes the v3 result of a tool call: one text block, appended to the surface, citing its tool/call unless
@@ -108,25 +115,20 @@ func appendTurnStep(d []byte, turn, step int64) []byte {
 }
 
 func finishResult(d []byte, errName, errCode string, callSeq int64) Event {
-	if errName != "" || errCode != "" {
-		d = appendString(append(d, `,"error":{"name":`...), errName)
-		d = append(appendString(append(d, `,"code":`...), errCode), '}')
-	}
-	ev := Event{Type: TypeToolResult, Data: append(d, '}')}.Appended()
+	ev := Event{Type: TypeToolResult, Data: append(appendError(d, errName, errCode), '}')}.Appended()
 	if callSeq >= 0 {
 		ev = ev.Citing(callSeq)
 	}
 	return ev
 }
 
-func (s SubCall) pendingDispatch() Event {
-	d := appendString([]byte(`{"rootCallId":`), s.RootCallID)
-	d = appendString(append(d, `,"parentCallId":`...), s.ParentCallID)
-	d = appendString(append(d, `,"subCallId":`...), s.SubCallID)
-	d = appendString(append(d, `,"name":`...), ToolName)
-	d = append(append(d, `,"arguments":`...), s.Arguments...)
-	d = appendString(append(d, `,"isError":false,"content":[{"type":"text","text":`...), PendingText(s.SubCallID))
-	return Event{Type: TypeDispatch, Data: append(d, `}]}`...)}
+// appendError adds the `error` of a result, unless it has none.
+func appendError(d []byte, name, code string) []byte {
+	if name == "" && code == "" {
+		return d
+	}
+	d = appendString(append(d, `,"error":{"name":`...), name)
+	return append(appendString(append(d, `,"code":`...), code), '}')
 }
 
 // rawEvent makes an event from data that this package wrote itself, compact and valid.
