@@ -45,7 +45,7 @@ func nobodyDecidesForOthers(e *Evidence) {
 				continue
 			}
 			for _, h := range e.History.Holds {
-				if !e.heldIn(a, l, h) || h.Party == s.By || h.Framed < at.recorded || h.Framed >= at.ended {
+				if !e.heldIn(a, l, h) || h.Party == s.By && h.Tab == 0 || h.Framed < at.recorded || h.Framed >= at.ended {
 					continue
 				}
 				if until := e.letGo(h); until != 0 && until <= at.committed || e.shaken(a, h, at) {
@@ -143,6 +143,12 @@ func claimsHearOfTheEnd(e *Evidence) {
 // frameLost: what a host says to a client may be lost, and is not said again.
 func (e *Evidence) frameLost() bool { return e.Plan.Network.Drop > 0 || len(e.Plan.Network.Lose) > 0 }
 
+// endLost: what a client says last over a stream may be lost, so that its host
+// finds only in time that it is gone.
+func (e *Evidence) endLost() bool {
+	return e.Plan.Network.Drop > 0 || !e.calm(0, e.Now, func(f *Fault) bool { return f.What == faultOffline })
+}
+
 func overAt(h *Hold) string {
 	if h.Over == 0 {
 		return "is still held"
@@ -174,7 +180,7 @@ func noClaimOnAnOverdueCall(e *Evidence) {
 				continue
 			}
 			held := slices.ContainsFunc(e.History.Holds, func(o *Hold) bool {
-				return o != h && o.Session == h.Session && o.Call == h.Call && o.Opened <= h.Framed && (o.Over == 0 || o.Over >= early || e.Plan.Network.Drop > 0)
+				return o != h && o.Session == h.Session && o.Call == h.Call && o.Opened <= h.Framed && (o.Over == 0 || o.Over >= early || e.endLost())
 			})
 			if !held {
 				e.fail("%s opened %s at %d, after its deadline at %d, and holds it since %d. %s", h.Party, l.call, h.Opened, deadline-wallStart, h.Framed, a.story(l.call))

@@ -96,7 +96,7 @@ func (e *Evidence) letGo(h *Hold) int64 {
 // ended or that it passes; 0: it did not.
 func (e *Evidence) passed(h *Hold) int64 {
 	for _, s := range e.History.Said {
-		if s.Party != h.Party || s.At < h.Opened || s.Cmd.GetSession() != h.Session || h.Over != 0 && s.At > h.Over {
+		if s.Party != h.Party || s.Tab != h.Tab || s.At < h.Opened || s.Cmd.GetSession() != h.Session || h.Over != 0 && s.At > h.Over {
 			continue
 		}
 		switch cmd := s.Cmd.(type) {
@@ -212,7 +212,7 @@ func notAfterItsTime(e *Evidence) {
 		free := e.lastHold(a, l, committed)
 		if e.lossOf(a, l, committed) {
 			free += grace
-			if e.Plan.Network.Drop > 0 || e.Plan.Hosts > 1 { // a claim's end may be lost, or overtaken by the claim's last renewal
+			if e.endLost() || e.Plan.Hosts > 1 { // a claim's end may be lost, or overtaken by the claim's last renewal
 				free += leaseMS
 			}
 		}
@@ -273,7 +273,7 @@ func (e *Evidence) slack(a *account, from, to int64) int64 {
 // lossOf: a claim on a call may have been lost rather than released.
 func (e *Evidence) lossOf(a *account, l *life, before int64) bool {
 	return slices.ContainsFunc(e.History.Holds, func(h *Hold) bool {
-		return h.Session == a.name && h.Call == l.call && h.Opened <= before && (h.How != "released" || e.Plan.Network.Drop > 0 || e.Plan.Hosts > 1)
+		return h.Session == a.name && h.Call == l.call && h.Opened <= before && (h.How != "released" || e.endLost() || e.Plan.Hosts > 1)
 	})
 }
 

@@ -48,6 +48,7 @@ func Draw(seed uint64, profile Profile) *Plan {
 		d.faults()
 	}
 	d.patience()
+	d.clients()
 	return d.p
 }
 
