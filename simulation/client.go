@@ -131,16 +131,20 @@ func (b *browser) close() {
 	b.at = max(0, b.at-1)
 }
 
+// reloadsLost is how a page ends that is loaded again without its drafts.
+const reloadsLost = "reloads, and its drafts are lost"
+
 // reload loads the page again, with the drafts that it has kept, or without any.
 func (b *browser) reload(lost bool) {
 	t := b.page()
 	if t == nil {
 		return
 	}
-	t.end("reloads")
+	how := "reloads"
 	if lost {
-		b.store = nil
+		how, b.store = reloadsLost, nil
 	}
+	t.end(how)
 	b.tabs[b.at] = b.load(t.seen.N)
 }
 

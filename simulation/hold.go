@@ -97,7 +97,7 @@ func (c *hold) framed(remainingMS int64, never bool) {
 	if c.over || c.seen.Framed != 0 {
 		return
 	}
-	c.seen.Framed = c.party.w.now
+	c.seen.Framed = max(1, c.party.w.now) // 0 is never
 	c.party.w.say(c.party.name, KindHold, "holds "+c.call)
 	if c.frame != nil {
 		c.frame(remainingMS, never)
