@@ -383,6 +383,12 @@ func (st stands) askedAnew() bool {
 	return st.life(func(l *life) bool { return l != st.lives[0] })
 }
 
+// isAnother: the call is another one than the one that an answer names.
+func (st stands) isAnother(cmd messages.Command) bool {
+	seq := cmd.(*messages.SubmitRequest).GetCallSeq()
+	return seq != 0 && st.life(func(l *life) bool { return l.at != seq })
+}
+
 func (st stands) life(holds func(*life) bool) bool { return slices.ContainsFunc(st.lives, holds) }
 
 func refusalsAreRight(e *Evidence) {
@@ -424,7 +430,7 @@ func (e *Evidence) right(s *Said, code messages.Code, st stands) (right, known b
 	case messages.NotAnswerable:
 		left, ok := s.Cmd.(*messages.EndForegroundRequest)
 		other := ok && st.life(func(l *life) bool { return l.attempt != left.GetAttempt() })
-		return other || st.any(unasked, over) || notOpen(s.Cmd) && st.any(continued, replied) || submits(s.Cmd) && st.askedAnew(), true
+		return other || st.any(unasked, over) || notOpen(s.Cmd) && st.any(continued, replied) || submits(s.Cmd) && (st.askedAnew() || st.isAnother(s.Cmd)), true
 	case messages.Settled:
 		return st.any(over) || (notOpen(s.Cmd) || rejects(s.Cmd)) && st.any(continued, replied), true
 	case messages.BadRequest:

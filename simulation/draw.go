@@ -43,12 +43,15 @@ func ProfileOf(name string) (Profile, bool) {
 func Draw(seed uint64, profile Profile) *Plan {
 	d := &drawing{rand.New(rand.NewPCG(seed, 0xda942042e4dd58b5)), &Plan{Seed: seed}, profile}
 	d.world()
-	if !d.scene() {
+	scene := d.scene()
+	if !scene {
 		d.parties()
 		d.faults()
 	}
 	d.patience()
-	d.clients()
+	if !scene {
+		d.clients()
+	}
 	return d.p
 }
 

@@ -54,7 +54,9 @@ func (d *drawing) acts(p *PartyPlan, acts ...Act) { p.Acts = append(p.Acts, acts
 // shows it.
 func (d *drawing) atCard(p *PartyPlan, call string) {
 	wait := Act{Verb: doWait, For: pick(d, d.ms(1, 100), d.ms(100, 3_000))}
-	on := func(verb string, with ...string) Act { return Act{Verb: verb, Call: call, With: pick(d, append(with, "")...)} }
+	on := func(verb string, with ...string) Act {
+		return Act{Verb: verb, Call: call, With: pick(d, append(with, "")...)}
+	}
 	switch d.IntN(18) {
 	case 0, 1:
 		d.acts(p, wait)
