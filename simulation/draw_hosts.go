@@ -31,6 +31,8 @@ func (d *drawing) scene() bool {
 		d.asleep()
 	case n < 40:
 		d.steps()
+	case n < 46 && d.p.Hosts > 1:
+		d.relay()
 	default:
 		return false
 	}
@@ -93,6 +95,33 @@ func (d *drawing) tugger(host int) {
 		return append([]Act{{Verb: doWait, For: d.ms(50, 1_200)}}, pick(d, Act{Verb: doSteer}, Act{Verb: doSteer},
 			Act{Verb: doSubmit, Call: pick(d, "a1q1", "a1q2")}))
 	})...)
+}
+
+// relay: a session is given to another host on a slow disk. At the one that had
+// it people speak just then, so that something is recorded while the other takes
+// over; at the other an agent and its copies ask at once, and again, what waits.
+func (d *drawing) relay() {
+	p := d.p
+	p.Hosts, p.For = 2, d.ms(4_000, 8_000)
+	p.Network.Drop = 0
+	p.Network.DelayMax = min(p.Network.DelayMax, 30*time.Millisecond)
+	p.Disk = DiskPlan{DelayMax: d.ms(100, 600)}
+	p.Sessions = []SessionPlan{{Name: "s1"}}
+	given := 1_000 + d.IntN(2_000)
+	p.Faults = append(p.Faults, FaultPlan{At: d.ms(given, given), What: faultMove, Session: "s1", Host: 1, For: time.Minute})
+	if d.chance(30) {
+		p.Faults = append(p.Faults, FaultPlan{At: d.ms(given+1_000, given+3_000), What: faultMove, Session: "s1", For: d.ms(1, 2_000)})
+	}
+	for i := range 3 {
+		a := PartyPlan{Kind: AgentParty, Name: fmt.Sprintf("as1n%d", i+1), Session: "s1", Root: "r1", Host: 1, Acts: []Act{{Verb: doWait, For: d.ms(given-100, given+400)}}}
+		a.Acts = append(a.Acts, d.times(4+d.IntN(4), func() []Act {
+			return []Act{pick(d, Act{Verb: doTake}, Act{Verb: doTake}, Act{Verb: doAttach}), {Verb: doWait, For: d.ms(1, 200)}}
+		})...)
+		p.Parties = append(p.Parties, a)
+	}
+	for i := range 3 {
+		d.person(fmt.Sprintf("p%ds1", i+1), 0, Act{Verb: doWait, For: d.ms(given-200, given+400)}, Act{Verb: doSteer}, Act{Verb: doWait, For: d.ms(1, 2_000)}, Act{Verb: doSteer})
+	}
 }
 
 // times draws acts several times over.
