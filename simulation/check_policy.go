@@ -34,18 +34,15 @@ func nobodyDecidesForOthers(e *Evidence) {
 	if e.Plan.Rules.First {
 		return
 	}
-	expired := map[string]bool{}
-	for s, cmd := range said[*messages.ExpireRequest](e) {
-		expired[s.Cmd.GetSession()+" "+cmd.GetCallId()+" "+cmd.GetBy()] = true
-	}
 	for a, l := range e.lives {
 		for _, s := range l.settled {
 			at, noted := e.spanOf(a, l, s.seq)
-			if s.Outcome != "pending" && s.Outcome != "failed" || s.By == "" || !noted || !expired[a.name+" "+l.call+" "+s.By] {
+			if s.Outcome != "pending" && s.Outcome != "failed" || s.By == "" || !noted {
 				continue
 			}
+			expired := e.expiredAt(a, l, s.By, at)
 			for _, h := range e.History.Holds {
-				if !e.heldIn(a, l, h) || h.Party == s.By && h.Tab == 0 || h.Framed < at.recorded || h.Framed >= at.ended {
+				if !e.heldIn(a, l, h) || h.Party == s.By && h.Tab == 0 || h.Framed < at.recorded || h.Framed >= expired {
 					continue
 				}
 				if until := e.letGo(h); until != 0 && until <= at.committed || e.shaken(a, h, at) {
@@ -55,6 +52,18 @@ func nobodyDecidesForOthers(e *Evidence) {
 			}
 		}
 	}
+}
+
+// expiredAt is when somebody first said that a countdown has ended which may have
+// ended a call as it was asked this time; 0: nobody did. Who holds the call from
+// later on may have come when that was decided.
+func (e *Evidence) expiredAt(a *account, l *life, by string, at span) int64 {
+	for s, cmd := range said[*messages.ExpireRequest](e) {
+		if cmd.GetSession() == a.name && cmd.GetCallId() == l.call && cmd.GetBy() == by && (s.Answer == nil || s.Answer.At >= at.recorded) {
+			return s.At
+		}
+	}
+	return 0
 }
 
 func noProviderIsForLegacy(e *Evidence) {

@@ -142,7 +142,7 @@ func (e *Evidence) operations(q *question) []porcupine.Operation {
 				q.maybe("aborted", s.Step, func(r register) register { return r.failed(open, messages.AskAborted, "aborted") })
 			}
 		case *messages.BeginStepRequest, *messages.AdmitMessagesRequest, *messages.CollectRepliesRequest:
-			q.admitting(s)
+			e.admitting(q, s)
 		case *messages.WithdrawMessageRequest:
 			q.takingBack(s, cmd)
 		case interface{ GetCallId() string }:
@@ -416,7 +416,7 @@ func (r register) admitted() register {
 }
 
 // admitting takes a reply into the history.
-func (q *question) admitting(s *Said) {
+func (e *Evidence) admitting(q *question, s *Said) {
 	if s.Answer == nil {
 		q.maybe("admitted", s.Step, register.admitted)
 		return
@@ -433,7 +433,7 @@ func (q *question) admitting(s *Said) {
 	switch {
 	case has:
 		q.add("admitted", s.Step, s.Answer, func(r register) (register, bool) { return r.admitted(), r.is == replied || r.is == over })
-	case s.Tries > 1: // a try of which nothing was heard
+	case e.twice(s): // a try of which nothing was heard
 		q.maybe("admitted", s.Step, register.admitted)
 	}
 }
