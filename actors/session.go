@@ -27,6 +27,7 @@ type Session struct {
 	root       sessionlog.RootRecord
 	past       *past
 	admitted   []admission // by the latest turn
+	begins     bool        // the last event began a step, or was admitted with it
 	deliveries *deliveries
 
 	// Volatile.
@@ -39,10 +40,10 @@ type Session struct {
 	activeAt    int64
 }
 
-// admission is a message with the step that took it into the history, kept for
-// the turn so that a repeated request gets it again.
+// admission is a message that was taken into the history, kept for the turn so
+// that a repeated request gets it again.
 type admission struct {
-	step int64
+	step int64 // that took it as it began; 0: it was asked for later
 	msg  sessionlog.Message
 	owed receipt // of the call it answers
 }
@@ -94,6 +95,7 @@ func (s *Session) Apply(ev sessionlog.Event) {
 	if ev.Seq < s.fold.inherited {
 		return
 	}
+	s.begins = ev.Type == sessionlog.TypeStepStart || s.begins && ev.Type == sessionlog.TypeUserMessage
 	switch ev.Type {
 	case sessionlog.TypeRoot:
 		r, err := sessionlog.DecodeRoot(ev)
@@ -115,7 +117,11 @@ func (s *Session) Apply(ev sessionlog.Event) {
 		s.admitted = nil
 	case sessionlog.TypeUserMessage:
 		if m, err := sessionlog.ParseMessage(ev.Data); err == nil {
-			s.admitted = append(s.admitted, admission{s.fold.progress.Step(), m, s.deliveries.owed(m.ReplyTo)})
+			step := int64(0)
+			if s.begins {
+				step = s.fold.progress.Step()
+			}
+			s.admitted = append(s.admitted, admission{step, m, s.deliveries.owed(m.ReplyTo)})
 			s.deliveries.settle(m.ReplyTo)
 		}
 	}

@@ -224,6 +224,18 @@ func TestAdmit(t *testing.T) {
 		r.do(steerReq("m2"))
 		require.Equal(t, []string{"m2"}, idsOf(r.step2()))
 	})
+	t.Run("a step that is begun again has what it began with, and nothing that was asked for since (L-061)", func(t *testing.T) {
+		r := newRig(t)
+		r.do(steerReq("m1"))
+		r.do(&messages.BeginTurnRequest{Session: "s1", Root: "root", Turn: 1})
+		r.step(1, 1)
+		r.do(steerReq("m2"))
+		require.Equal(t, []string{"m2"}, admitted(r, admit(0)))
+		require.Equal(t, []string{"m1"}, idsOf(r.step(1, 1).GetAdmitted()))
+		r.Restart()
+		require.Equal(t, []string{"m1"}, idsOf(r.step(1, 1).GetAdmitted()))
+		require.Equal(t, []string{"m2"}, admitted(r, admit(0, "m2")), "asked for again by its name")
+	})
 	t.Run("L5 an open question outlives the turn", func(t *testing.T) {
 		r := newRig(t)
 		r.turn(1)

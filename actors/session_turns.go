@@ -114,7 +114,8 @@ func (s *Session) began(f fold, taken []sessionlog.Message) *messages.BeginStepR
 	return &messages.BeginStepResponse{Turn: f.progress.Turn(), Step: f.progress.Step(), Admitted: inboxMessages(taken, "")}
 }
 
-// admittedIn returns what the open step admitted, for a repeated request.
+// admittedIn returns what the open step admitted as it began, for a repeated
+// request. What was asked for since then was shown to who asked.
 func (s *Session) admittedIn(step int64) []sessionlog.Message {
 	var out []sessionlog.Message
 	for _, a := range s.admitted {
