@@ -24,6 +24,7 @@ type Cards struct {
 	fresh  int         // unkeyed cards so far
 	frames int         // requests so far
 	holds  int         // claims so far
+	parted []string    // submissions under way whose cards are gone
 }
 
 // CardsConfig is what a client is.
@@ -170,7 +171,8 @@ type (
 		Key string
 		Cmd messages.Command
 	}
-	// CardSays answers the person's last submission or dismissal.
+	// CardSays answers the person's last submission or dismissal. The card may be
+	// gone, or be that of another question under the same id.
 	CardSays struct {
 		Key string
 		Err error
@@ -243,6 +245,11 @@ func (c *Cards) Step(now Now, in CardsInput) []CardsEffect {
 	case ClaimOver:
 		s.with(in.Key, func(e *heldCard) { s.claimOver(e, in) })
 	case SubmitReplied:
+		if at := slices.Index(s.parted, in.Submission); at >= 0 {
+			s.parted = slices.Delete(s.parted, at, at+1)
+			s.add(CardSays{in.Key, in.Err})
+			break
+		}
 		s.with(in.Key, func(e *heldCard) { s.replied(e, in) })
 	case CardTicked:
 		s.with(in.Key, func(e *heldCard) { s.step(e, Ticked{in.Gen}) })
@@ -451,8 +458,12 @@ func (s *cardsStep) sweep(e *heldCard) {
 	}
 }
 
-// remove closes a card for good.
+// remove closes a card for good. The word about an answer that is on its
+// way is passed on when it comes.
 func (s *cardsStep) remove(e *heldCard) {
+	if e.sending != "" {
+		s.parted = append(s.parted, e.sending)
+	}
 	s.cards = slices.DeleteFunc(s.cards, func(other *heldCard) bool { return other == e })
 	s.step(e, CardClosed{})
 	if e.opened {

@@ -238,6 +238,26 @@ func TestACardWaitsForItsAnswer(t *testing.T) {
 	require.ErrorIs(t, c.said[0], messages.Refuse(messages.Settled, ""))
 }
 
+// An answer that is on its way when its call is asked again loses its card, not
+// the word about it (P2). The new card is free.
+func TestAnAnswerOutlivesItsCard(t *testing.T) {
+	c := newClient(t, actors.CardsConfig{})
+	c.see("c1", "continued")
+	c.choose(k1, "x")
+	c.do(actors.Sent{Key: k1, Submission: "a"})
+	anew := rowOf("c1", "open")
+	anew.CallSeq = 2
+	c.do(actors.RowSeen{Row: anew})
+	require.Empty(t, c.said)
+	require.False(t, c.sight(k1).Frozen)
+	replied := actors.SubmitReplied{Key: k1, Submission: "a", Err: messages.Refuse(messages.NotAnswerable, "it has been asked again")}
+	c.do(replied)
+	require.Len(t, c.said, 1)
+	require.ErrorIs(t, c.said[0], messages.Refuse(messages.NotAnswerable, ""))
+	c.do(replied)
+	require.Len(t, c.said, 1, "once")
+}
+
 // nobody waits where no frame comes, and a claim that was lost is opened again.
 func TestClaimsThatEnd(t *testing.T) {
 	c := newClient(t, actors.CardsConfig{})

@@ -251,16 +251,16 @@ func sentOnceAsWritten(e *Evidence) {
 }
 
 func thePersonIsTold(e *Evidence) {
-	e.cards(func(t *Tab, m *Mark, c *cardStory) {
-		if m.What != markReplied || m.Said != c.sent {
+	e.cards(func(t *Tab, m *Mark, _ *cardStory) {
+		if m.What != markReplied {
 			return
 		}
 		no, refused := m.Said.Answer.Msg.(*messages.Refusal)
 		switch {
 		case len(m.Told) != 1:
-			e.saw(t, m, "the person was told %v", m.Told)
+			e.saw(t, m, "the host said %s, and the person was told %v", brief(m.Said.Answer.Msg), m.Told)
 		case refused && !errors.Is(m.Told[0], messages.Refuse(messages.Code(no.GetCode()), "")), !refused && m.Told[0] != nil:
-			e.saw(t, m, "the person was told %v, and the host said %s", m.Told[0], brief(m.Said.Answer.Msg))
+			e.saw(t, m, "the host said %s, and the person was told %v", brief(m.Said.Answer.Msg), m.Told)
 		}
 	})
 }

@@ -79,7 +79,7 @@ var cardLies = liesOf{seated, []lie{
 		other := "something else"
 		d.mark(2, doSubmit, "k4").submission().Cmd.(*messages.SubmitRequest).Answers[0].Custom = &other
 	}, "accepted is kept, one register"},
-	{"the person is told", "was told <nil>, and the host said Refusal", func(d doctor) {
+	{"the person is told", "and the person was told [<nil>]", func(d doctor) {
 		d.mark(2, markReplied, "k3").Told[0] = nil
 	}, ""},
 	{"a refused answer is still there", "was refused; it was made of", func(d doctor) {
