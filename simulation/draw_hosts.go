@@ -33,6 +33,8 @@ func (d *drawing) scene() bool {
 		d.steps()
 	case n < 46 && d.p.Hosts > 1:
 		d.relay()
+	case n < 49:
+		d.leap()
 	default:
 		return false
 	}
@@ -121,6 +123,26 @@ func (d *drawing) relay() {
 	}
 	for i := range 3 {
 		d.person(fmt.Sprintf("p%ds1", i+1), 0, Act{Verb: doWait, For: d.ms(given-200, given+400)}, Act{Verb: doSteer}, Act{Verb: doWait, For: d.ms(1, 2_000)}, Act{Verb: doSteer})
+	}
+}
+
+// leap: the wall clock of the only host goes over a deadline while the timer has
+// its time still to run, and then somebody looks at the question.
+func (d *drawing) leap() {
+	p := d.p
+	p.Hosts, p.For = 1, d.ms(8_000, 12_000)
+	p.Network.DelayMax = min(p.Network.DelayMax, 50*time.Millisecond)
+	p.Disk.DelayMax = min(p.Disk.DelayMax, 100*time.Millisecond)
+	p.Rules.Grace = pick(d, 0, 700*time.Millisecond)
+	p.Sessions = []SessionPlan{{Name: "s1"}}
+	at := askedAt + d.ms(200, 3_000)
+	p.Faults = append(p.Faults, FaultPlan{At: at, What: faultClock, For: pick(d, 6*time.Second, time.Minute, -10*time.Second)})
+	p.Parties = []PartyPlan{{Kind: AgentParty, Name: "as1", Session: "s1", Root: "r1", Acts: []Act{{Verb: doUntil, For: askedAt},
+		{Verb: doStart, Call: oneCall, For: pick(d, 5*time.Second, 60*time.Second), With: pick(d, "", "watched")},
+		{Verb: doWait, For: d.ms(1_000, 6_000)}, {Verb: pick(d, doTake, doCollect)}}}}
+	for i := range 1 + d.IntN(2) {
+		d.person(fmt.Sprintf("p%ds1", i+1), 0, Act{Verb: doUntil, For: at + d.ms(-300, 2_000)}, Act{Verb: doOpen, Call: oneCall}, Act{Verb: doWait, For: d.ms(100, 6_000)},
+			Act{Verb: pick(d, doSubmit, doRelease, doCut), Call: oneCall})
 	}
 }
 
