@@ -4,16 +4,19 @@
 //
 // It decides what counts as caught: an invariant that breaks in a seed in which
 // the tree as it is breaks none. A panic alone does not count, and a trace that
-// differs is not looked at. It never changes a source file: the compiler is
-// given the changed ones in place of those of the tree.
+// differs is not looked at. It also asks the unit tests, which count for nothing:
+// they show what only the simulation sees. It never changes a source file: the
+// compiler is given the changed ones in place of those of the tree.
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -27,7 +30,8 @@ type options struct {
 	workers int
 	only    string
 	units   bool
-	skip    string // seeds in which the tree itself breaks an invariant
+	tree    string // command seeds of the tree as it is
+	rooms   []room // whose unit tests are asked; none without units
 }
 
 func main() {
@@ -37,7 +41,7 @@ func main() {
 	flag.DurationVar(&o.budget, "budget", time.Minute, "how long the seeds of a mutant may take")
 	flag.IntVar(&o.workers, "workers", max(1, min(2, runtime.NumCPU())), "how many mutants at a time")
 	flag.StringVar(&o.only, "only", "", "only mutants with this in their name; the page is not written")
-	flag.BoolVar(&o.units, "units", true, "also run the unit tests of the rooms that mutants change")
+	flag.BoolVar(&o.units, "units", true, "also run the unit tests of every room that can see a mutant")
 	flag.Parse()
 	survivors, err := run(&o)
 	if err != nil {
@@ -61,14 +65,14 @@ func run(o *options) (survivors int, err error) {
 		return 0, err
 	}
 	defer func() { _ = os.RemoveAll(tmp) }()
-	if err := o.baseline(tmp); err != nil {
-		return 0, err
-	}
 	var chosen []*mutant
 	for _, m := range all {
 		if strings.Contains(m.name, o.only) {
 			chosen = append(chosen, m)
 		}
+	}
+	if err := o.asItIs(tmp, chosen); err != nil {
+		return 0, err
 	}
 	o.each(chosen, tmp)
 	for _, m := range chosen {
@@ -79,27 +83,37 @@ func run(o *options) (survivors int, err error) {
 			survivors++
 		}
 	}
-	fmt.Printf("%d mutants, %d survivors, %v\n", len(chosen), survivors, time.Since(began).Round(time.Second))
+	fmt.Printf("%d mutants, %d survivors, %v\n%s", len(chosen), survivors, time.Since(began).Round(time.Second), unitLine(chosen, o))
 	if err != nil || o.only != "" {
 		return survivors, err
 	}
 	return survivors, writePage(filepath.Join(o.root, "docs", "simulation.md"), page(chosen, o, time.Since(began)))
 }
 
-// baseline finds the seeds that cannot tell anything, since they fail anyway.
-func (o *options) baseline(tmp string) error {
-	runner := filepath.Join(tmp, "seeds")
-	if out, err := o.goTool("build", "-o", runner, seedsPackage); err != nil {
+// asItIs builds what the mutants are held against: the tree without any, whose
+// unit tests pass.
+func (o *options) asItIs(tmp string, chosen []*mutant) (err error) {
+	o.tree = filepath.Join(tmp, "seeds")
+	if out, err := o.goTool("build", "-o", o.tree, seedsPackage); err != nil {
 		return fmt.Errorf("the tree does not build: %w\n%s", err, out)
 	}
-	f, err := runSeeds(runner, "-all", fmt.Sprintf("-seeds=%d", o.seeds), "-budget="+(3*o.budget).String())
-	if err != nil {
+	if !o.units {
+		return nil
+	}
+	if o.rooms, err = o.unitRooms(); err != nil {
 		return err
 	}
-	if len(f.Failed) > 0 {
-		fmt.Printf("%d of %d seeds fail without any mutant and do not count: %v; the first: %s: %s\n", len(f.Failed), f.Seeds, f.Failed, f.Invariant, f.Text)
+	for _, r := range o.rooms {
+		asked := func(m *mutant) bool {
+			return slices.ContainsFunc(m.rooms(o.rooms), func(its room) bool { return its.dir == r.dir })
+		}
+		if !slices.ContainsFunc(chosen, asked) {
+			continue
+		}
+		if test, err := o.unitTests("", r.dir); err != nil || test != "" {
+			return errors.Join(fmt.Errorf("the unit tests of %s fail without any mutant: %s", r.dir, test), err)
+		}
 	}
-	o.skip = joined(f.Failed)
 	return nil
 }
 

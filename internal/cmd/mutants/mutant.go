@@ -19,9 +19,6 @@ const (
 	seedsPackage = "./internal/cmd/mutants/seeds"
 )
 
-// unitRooms are the packages whose own tests are held against a mutant.
-var unitRooms = []string{"./actors", "./sessionlog", "./supervisor"}
-
 // mutant is one mistake, and what became of it.
 type mutant struct {
 	name  string // of its file, without the ending
@@ -30,7 +27,7 @@ type mutant struct {
 	files []string
 
 	found found
-	units string // the room whose unit tests fail; only if they were run
+	units string // the unit test that fails, with its room; empty: none, or they were not run
 	err   error
 }
 
@@ -43,7 +40,6 @@ type found struct {
 	Text      string
 	Also      []string
 	Panics    int
-	Failed    []uint64
 	Took      time.Duration
 }
 
@@ -101,24 +97,27 @@ func (m *mutant) try(o *options, tmp string) {
 		m.err = fmt.Errorf("it does not build: %w\n%s", err, out)
 		return
 	}
-	m.found, m.err = runSeeds(runner, fmt.Sprintf("-seeds=%d", o.seeds), "-budget="+o.budget.String(), "-skip="+o.skip)
-	if m.err != nil || !o.units {
-		return
-	}
-	for _, room := range m.rooms() {
-		if _, err := o.goTool("test", "-short", "-failfast", "-timeout=120s", "-overlay="+overlay, room); err != nil {
-			m.units = strings.TrimPrefix(room, "./")
-			return
-		}
+	m.found, m.err = o.hunt(runner)
+	if m.err == nil && o.units {
+		m.units, m.err = o.seenBy(m, overlay)
 	}
 }
 
-// rooms are those whose unit tests are asked, its own first: one that fails is
-// enough.
-func (m *mutant) rooms() []string {
-	own := "./" + filepath.Dir(m.files[0])
-	rooms := slices.DeleteFunc(slices.Clone(unitRooms), func(room string) bool { return room == own })
-	return append([]string{own}, rooms...)
+// hunt runs seeds until one breaks an invariant that the tree as it is keeps.
+func (o *options) hunt(runner string) (f found, err error) {
+	var skip []uint64
+	for {
+		f, err = runSeeds(runner, fmt.Sprintf("-seeds=%d", o.seeds), "-budget="+o.budget.String(), "-skip="+joined(skip))
+		if err != nil || f.Invariant == "" {
+			return f, err
+		}
+		clean, err := runSeeds(o.tree, fmt.Sprintf("-from=%d", f.Seed), "-seeds=1")
+		if err != nil || clean.Invariant == "" {
+			return f, err
+		}
+		fmt.Printf("seed %d fails without any mutant and does not count: %s: %s\n", f.Seed, clean.Invariant, clean.Text)
+		skip = append(skip, f.Seed)
+	}
 }
 
 // apply writes the changed files beside the tree, and says which stands for which.

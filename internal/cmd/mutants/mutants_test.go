@@ -50,11 +50,114 @@ func TestTheTableStandsBetweenItsLines(t *testing.T) {
 func TestAMutantIsCaughtByAnInvariantOnly(t *testing.T) {
 	require.False(t, (&mutant{found: found{Seeds: 9, Panics: 9}}).caught())
 	require.True(t, (&mutant{found: found{Seeds: 9, Invariant: "one fate"}}).caught())
-	table := page([]*mutant{
-		{name: "01-a", fault: "stands for a", found: found{Seeds: 3, Invariant: "one fate"}, units: "actors"},
+	all := []*mutant{
+		{name: "01-a", fault: "stands for a|b", found: found{Seeds: 3, Invariant: "one fate"}, units: "actors: TestA"},
 		{name: "02-b", fault: "stands for b", found: found{Seeds: 9}},
-	}, &options{seeds: 9, units: true}, 0)
-	require.Contains(t, table, "1 of 2 mistakes")
-	require.Contains(t, table, "| 01-a | stands for a | 3 | one fate | actors |\n")
-	require.Contains(t, table, "| 02-b | stands for b | 9 | **survives** | — |\n")
+		{name: "03-c", fault: "stands for c", found: found{Seeds: 4, Invariant: "one result"}},
+	}
+	o := &options{seeds: 9, units: true, rooms: []room{{dir: "actors"}, {dir: "supervisor"}}}
+	table := page(all, o, 0)
+	require.Contains(t, table, "2 of 3 mistakes")
+	require.Contains(t, table, "1 of those survive the unit tests")
+	require.Contains(t, table, "of actors, supervisor")
+	require.Contains(t, table, "| 01-a | stands for a\\|b | 3 | one fate | actors: TestA |\n")
+	require.Contains(t, table, "| 02-b | stands for b | 9 | **survives** | none |\n")
+	require.Equal(t, "2 of 3 survive the unit tests\n", unitLine(all, o))
+	o.units = false
+	require.Contains(t, page(all, o, 0), "| 03-c | stands for c | 4 | one result | not asked |\n")
+	require.Empty(t, unitLine(all, o))
+}
+
+// Tests that run worlds or whole nodes from outside are no unit tests; a room's
+// own come first, and those that cannot see a mistake are not asked.
+func TestUnitTestsAreThoseThatCanSeeTheMistake(t *testing.T) {
+	o := &options{root: top}
+	rooms, err := o.unitRooms()
+	require.NoError(t, err)
+	dirs := func(rooms []room) (out []string) {
+		for _, r := range rooms {
+			out = append(out, r.dir)
+		}
+		return out
+	}
+	require.Subset(t, dirs(rooms), []string{".", "actors", "journal/sqlite", "sessionlog", "simulation/disk", "supervisor"})
+	for _, dir := range dirs(rooms) {
+		require.NotRegexp(t, `^(cmd|e2e|simulation$|simulation/(conformance|panics))`, dir)
+	}
+
+	asked := dirs((&mutant{files: []string{"supervisor/router.go"}}).rooms(rooms))
+	require.Equal(t, "supervisor", asked[0])
+	require.Contains(t, asked, ".")
+	require.NotContains(t, asked, "actors")
+	require.Equal(t, []string{"simulation/disk"}, dirs((&mutant{files: []string{"simulation/disk/disk.go"}}).rooms(rooms)))
+}
+
+// Only a test that fails says something of a mistake.
+func TestAVerdictIsATestThatFails(t *testing.T) {
+	const runs = `{"Action":"run","Test":"TestA"}
+{"Action":"pass","Test":"TestA"}
+{"Action":"run","Test":"TestB"}
+{"Action":"run","Test":"TestB/one"}
+`
+	for _, c := range []struct{ events, test, err string }{
+		{events: runs + `{"Action":"fail","Test":"TestB/one"}` + "\n" + `{"Action":"fail","Test":"TestB"}` + "\n" + `{"Action":"fail"}`, test: "TestB"},
+		{events: runs + `{"Action":"output","Output":"panic: nil map\n"}` + "\n" + `{"Action":"fail"}`, test: "TestB"},
+		{events: runs + `{"Action":"output","Test":"TestB","Output":"panic: test timed out after 10m0s\n"}` + "\n" + `{"Action":"fail","Test":"TestB"}`, err: "do not end"},
+		{events: `{"Action":"build-output","Output":"undefined: x\n"}` + "\n" + `{"Action":"build-fail"}` + "\n" + `{"Action":"fail","FailedBuild":"x"}`, err: "undefined: x"},
+		{events: "go: no such tool\n", err: "no such tool"},
+		{events: runs + `{"Action":"pass","Test":"TestB"}` + "\n" + `{"Action":"fail"}`, err: "no test fails"},
+	} {
+		test, err := verdict([]byte(c.events))
+		require.Equal(t, c.test, test, c.events)
+		if c.err == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, c.err)
+	}
+}
+
+// A room as the go tool sees it: what fails is named, what hangs or does not
+// build is an error, and what fails by chance is no catch.
+func TestUnitTestsOfARoom(t *testing.T) {
+	root := t.TempDir()
+	write := func(name, text string) {
+		path := filepath.Join(root, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+	}
+	write("go.mod", "module example.org/m\n\ngo 1.24\n")
+	write("a/a.go", "package a\n\nfunc One() int { return 1 }\n")
+	write("a/a_test.go", "package a\n\nimport \"testing\"\n\nfunc TestOne(t *testing.T) {\n\tif One() != 1 {\n\t\tt.Fatal(One())\n\t}\n}\n")
+	write("b/b.go", "package b\n\nimport \"example.org/m/a\"\n\nfunc Two() int { return a.One() + 1 }\n")
+	write("b/b_test.go", "package b\n\nimport \"testing\"\n\nfunc TestTwo(t *testing.T) { go Two() }\n")
+	o := &options{root: root, units: true}
+	var err error
+	o.rooms, err = o.unitRooms()
+	require.NoError(t, err)
+	require.Len(t, o.rooms, 2)
+
+	try := func(body string) (string, error) {
+		write("wrong.patch", "# Stands for it.\ndiff --git a/a/a.go b/a/a.go\n--- a/a/a.go\n+++ b/a/a.go\n@@ -1,3 +1,3 @@\n package a\n \n-func One() int { return 1 }\n+func One() int { "+body+" }\n")
+		m, err := read(filepath.Join(root, "wrong.patch"))
+		require.NoError(t, err)
+		overlay, err := m.apply(root, t.TempDir())
+		require.NoError(t, err)
+		return o.seenBy(m, overlay)
+	}
+	seen, err := try("return 2")
+	require.NoError(t, err)
+	require.Equal(t, "a: TestOne", seen)
+	seen, err = try("return 1 + 0")
+	require.NoError(t, err)
+	require.Empty(t, seen)
+	_, err = try("return nothing")
+	require.ErrorContains(t, err, "do not build")
+	_, err = o.unitTests("", "a", "-test.timeout=1ns")
+	require.Error(t, err)
+
+	write("a/a_test.go", "package a\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nfunc TestOne(t *testing.T) {\n\tif _, err := os.Stat(\"again\"); err != nil {\n\t\t_ = os.WriteFile(\"again\", nil, 0o644)\n\t\tt.Fatal()\n\t}\n}\n")
+	seen, err = try("return 2")
+	require.NoError(t, err)
+	require.Empty(t, seen)
 }

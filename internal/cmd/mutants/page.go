@@ -28,38 +28,75 @@ func (m *mutant) unitWords() string {
 	if m.units == "" {
 		return ""
 	}
-	return "; unit tests of " + m.units
+	return "; unit test " + m.units
+}
+
+// unitLine says how many only the simulation sees; empty: nobody has asked.
+func unitLine(all []*mutant, o *options) string {
+	if !o.units {
+		return ""
+	}
+	blind, asked := 0, 0
+	for _, m := range all {
+		if m.err == nil {
+			asked++
+		}
+		if m.err == nil && m.units == "" {
+			blind++
+		}
+	}
+	return fmt.Sprintf("%d of %d survive the unit tests\n", blind, asked)
 }
 
 // page is the table.
 func page(all []*mutant, o *options, took time.Duration) string {
 	var b strings.Builder
-	blind, caught := 0, 0
+	caught, blind := 0, 0
 	for _, m := range all {
-		if o.units && m.caught() && m.units == "" {
-			blind++
-		}
 		if m.caught() {
 			caught++
+			if m.units == "" {
+				blind++
+			}
 		}
 	}
 	fmt.Fprintf(&b, "%d of %d mistakes were caught by an invariant within %d seeds each, over all profiles in turn, in %v.\n",
 		caught, len(all), o.seeds, took.Round(time.Second))
 	if o.units {
-		fmt.Fprintf(&b, "%d of those are seen by no unit test of actors, sessionlog and supervisor.\n", blind)
+		var rooms []string
+		for _, r := range o.rooms {
+			rooms = append(rooms, r.dir)
+		}
+		fmt.Fprintf(&b, "%d of those survive the unit tests, which are those of every package that can see the mistake: of %s (`.` is a whole node).\n",
+			blind, strings.Join(rooms, ", "))
 	}
-	b.WriteString("\n| mistake | stands for | seeds | caught by | unit tests |\n|---|---|---:|---|---|\n")
+	b.WriteString("\n| mistake | stands for | seeds | caught by | unit test that fails |\n|---|---|---:|---|---|\n")
 	for _, m := range all {
-		by, seeds, units := m.found.Invariant, fmt.Sprint(m.found.Seeds), "—"
-		if !m.caught() {
-			by = "**survives**"
-		}
-		if m.units != "" {
-			units = m.units
-		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", m.name, strings.ReplaceAll(m.fault, "|", "\\|"), seeds, by, units)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", m.name, cell(m.fault), m.seedsCell(), m.byCell(), m.unitCell(o))
 	}
 	return b.String()
+}
+
+// cell is a text that is no end of a column.
+func cell(text string) string { return strings.ReplaceAll(text, "|", "\\|") }
+
+func (m *mutant) seedsCell() string { return fmt.Sprint(m.found.Seeds) }
+
+func (m *mutant) byCell() string {
+	if !m.caught() {
+		return "**survives**"
+	}
+	return m.found.Invariant
+}
+
+func (m *mutant) unitCell(o *options) string {
+	switch {
+	case !o.units:
+		return "not asked"
+	case m.units == "":
+		return "none"
+	}
+	return m.units
 }
 
 // writePage puts the table between its lines, and leaves the rest as it is.

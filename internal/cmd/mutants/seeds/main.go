@@ -30,25 +30,25 @@ type found struct {
 }
 
 func main() {
+	from := flag.Uint64("from", 0, "the first seed")
 	seeds := flag.Uint64("seeds", 1000, "how many seeds at most")
 	budget := flag.Duration("budget", time.Hour, "how long at most")
 	skip := flag.String("skip", "", "seeds that do not count, with commas between them")
-	all := flag.Bool("all", false, "go on after a failure, and list every seed that fails")
 	flag.Parse()
 	skipped := map[string]bool{}
 	for s := range strings.SplitSeq(*skip, ",") {
 		skipped[s] = true
 	}
-	out := run(*seeds, *budget, skipped, *all)
+	out := run(*from, *seeds, *budget, skipped)
 	if err := json.NewEncoder(os.Stdout).Encode(out); err != nil {
 		os.Exit(1)
 	}
 }
 
-func run(seeds uint64, budget time.Duration, skipped map[string]bool, all bool) found {
+func run(from, seeds uint64, budget time.Duration, skipped map[string]bool) found {
 	began := time.Now()
 	var out found
-	for seed := range seeds {
+	for seed := from; seed < from+seeds; seed++ {
 		if skipped[strconv.FormatUint(seed, 10)] {
 			continue
 		}
@@ -61,18 +61,13 @@ func run(seeds uint64, budget time.Duration, skipped map[string]bool, all bool) 
 		if len(broken) == 0 {
 			continue
 		}
-		out.Failed = append(out.Failed, seed)
 		if broken[0].Invariant == simulation.Panicked {
 			out.Panics++
 			continue
 		}
-		if out.Invariant == "" {
-			out.Seed, out.Profile, out.Invariant, out.Text = seed, profile.Name, broken[0].Invariant, broken[0].Text
-			out.Also = others(broken)
-		}
-		if !all {
-			break
-		}
+		out.Seed, out.Profile, out.Invariant, out.Text = seed, profile.Name, broken[0].Invariant, broken[0].Text
+		out.Also = others(broken)
+		break
 	}
 	out.Took = time.Since(began)
 	return out
