@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -23,15 +24,27 @@ const unitTimeout = "-timeout=10m"
 
 // unitRooms finds every package with tests, and what they are built from.
 func (o *options) unitRooms() ([]room, error) {
-	module, err := o.goTool("list", "-m")
+	module, err := o.goList("-m")
 	if err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, module)
+		return nil, err
 	}
-	out, err := o.goTool("list", "-test", "-json=ForTest,Deps", "./...")
+	out, err := o.goList("-test", "-json=ForTest,Deps", "./...")
 	if err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, out)
+		return nil, err
 	}
 	return roomsOf(strings.TrimSpace(string(module)), bytes.NewReader(out))
+}
+
+// goList asks the go tool; what it says by the way is no part of its answer.
+func (o *options) goList(args ...string) ([]byte, error) {
+	var said bytes.Buffer
+	cmd := exec.Command("go", append([]string{"list"}, args...)...)
+	cmd.Dir, cmd.Stderr = o.root, &said
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w\n%s", err, last(said.String()))
+	}
+	return out, nil
 }
 
 // roomsOf reads what the go tool says of packages. It leaves out the tests that
@@ -85,8 +98,11 @@ func within(module, pkg string) string {
 func (o *options) seenBy(m *mutant, overlay string) (string, error) {
 	for _, r := range m.rooms(o.rooms) {
 		test, err := o.confirmed(overlay, r.dir)
-		if err != nil || test != "" {
-			return r.dir + ": " + test, err
+		if err != nil {
+			return "", err
+		}
+		if test != "" {
+			return r.dir + ": " + test, nil
 		}
 	}
 	return "", nil
