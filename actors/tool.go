@@ -235,6 +235,24 @@ func UniqueIDs(questions []*messages.Question) *messages.Error {
 // ToolDefinition is the tool as a request header records it (Q-020 … Q-023).
 // The presence of `timeout` is what marks its calls as timed (Q-134).
 func ToolDefinition(timed bool, defaultS int64) json.RawMessage {
+	if !timed {
+		return json.RawMessage(legacyTool)
+	}
+	standard := "no limit"
+	if defaultS != -1 {
+		standard = strconv.FormatInt(defaultS, 10) + " seconds"
+	}
+	return json.RawMessage(timedTool[0] + standard + timedTool[1])
+}
+
+// The definitions, written once: every session has one in its header, and only
+// the standard timeout differs, for which the timed one has a place.
+var (
+	legacyTool = toolDefinition(false, "")
+	timedTool  = strings.Split(toolDefinition(true, "<standard>"), "<standard>")
+)
+
+func toolDefinition(timed bool, standard string) string {
 	type object = map[string]any
 	str := func(d string) object { return object{"type": "string", "description": d} }
 	option := object{"type": "object", "properties": object{
@@ -253,15 +271,11 @@ func ToolDefinition(timed bool, defaultS int64) json.RawMessage {
 		"A question the user skips comes back as an answer with an empty selection and no custom text."
 	if timed {
 		desc += " If no answers come in time the result is pending: the user can still answer, and the answer will reach you as a later message. Pending is neither a skip nor permission."
-		standard := fmt.Sprintf("%d seconds", defaultS)
-		if defaultS == -1 {
-			standard = "no limit"
-		}
 		props["timeout"] = object{"type": "integer", "description": "Seconds to wait before the result is pending; " +
 			standard + " when left out. Use -1 only for answers you cannot go on without."}
 	}
-	return json.RawMessage(jsonText(object{"name": sessionlog.ToolName, "description": desc,
-		"parameters": object{"type": "object", "properties": props, "required": []string{"questions"}}}))
+	return jsonText(object{"name": sessionlog.ToolName, "description": desc,
+		"parameters": object{"type": "object", "properties": props, "required": []string{"questions"}}})
 }
 
 // AnswersJSON is the batch as given: order, texts and duplicates untouched.

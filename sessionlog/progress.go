@@ -126,6 +126,9 @@ func (p Progress) foldCall(seq int64, data value) Progress {
 }
 
 func (p Progress) foldResult(ev Event, data value) Progress {
+	if len(p.pending) == 0 {
+		return p
+	}
 	i := p.pendingIndex(data.get("message").get("source").get("callId"))
 	if i < 0 {
 		return p

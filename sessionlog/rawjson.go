@@ -204,24 +204,23 @@ func skipSpace(b []byte, i int) int {
 	return i
 }
 
-// skipString returns the end of the string at i without checking it: the fold reads what was checked before. Plain
-// strings are found in one leap; JSON inside a string is dense with escaped quotes and goes byte by byte.
+// skipString returns the end of the string at i without checking it: the fold reads what was checked before. It leaps
+// from quote to quote; one behind an odd number of backslashes is part of the string.
 func skipString(b []byte, i int) int {
-	k := bytes.IndexByte(b[i+1:], '"')
-	if k < 0 {
-		return len(b)
-	}
-	end := i + 1 + k
-	if b[end-1] != '\\' {
-		return end + 1
-	}
-	for i++; i < len(b); i++ {
-		switch b[i] {
-		case '"':
-			return i + 1
-		case '\\':
-			i++
+	for at := i + 1; at < len(b); {
+		k := bytes.IndexByte(b[at:], '"')
+		if k < 0 {
+			break
 		}
+		end := at + k
+		slash := end
+		for slash > at && b[slash-1] == '\\' {
+			slash--
+		}
+		if (end-slash)%2 == 0 {
+			return end + 1
+		}
+		at = end + 1
 	}
 	return len(b)
 }
@@ -333,10 +332,10 @@ func (v value) is(s string) bool {
 		return false
 	}
 	body := v[1 : len(v)-1]
-	if bytes.IndexByte(body, '\\') < 0 {
-		return string(body) == s
+	if len(body) <= len(s) { // an escape is longer than what it stands for
+		return string(body) == s && bytes.IndexByte(body, '\\') < 0
 	}
-	return string(v.appendDecoded(nil)) == s
+	return bytes.IndexByte(body, '\\') >= 0 && string(v.appendDecoded(nil)) == s
 }
 
 // str returns the content of a string as WTF-8.

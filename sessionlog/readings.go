@@ -15,8 +15,8 @@ type Call struct {
 func DecodeCall(ev Event) (Call, error) {
 	f := fieldsOf(ev, TypeToolCall)
 	c := Call{CallID: f.required("callId"), Name: f.text("name"), Arguments: f.text("arguments")}
-	c.Turn, _ = f.data.get("turn").whole()
-	c.Step, _ = f.data.get("step").whole()
+	c.Turn, _ = f.get("turn").whole()
+	c.Step, _ = f.get("step").whole()
 	return c, f.err
 }
 
@@ -31,13 +31,13 @@ type Result struct {
 // DecodeResult reads a V3 tool/result. The error is a *CorruptError.
 func DecodeResult(ev Event) (Result, error) {
 	f := fieldsOf(ev, TypeToolResult)
-	m := f.data.get("message")
+	m := f.get("message")
 	r := Result{Text: blockText(m.get("content")), IsError: m.get("isError").isTrue()}
 	var ok bool
 	if r.CallID, ok = m.get("toolCallId").str(); !ok {
 		f.fail("message.toolCallId must be a string")
 	}
-	r.Code, _ = f.data.get("error").get("code").str()
+	r.Code, _ = f.get("error").get("code").str()
 	return r, f.err
 }
 

@@ -93,7 +93,7 @@ func DecodeWait(ev Event) (WaitRecord, error) {
 		CallID: f.required("callId"), Attempt: f.required("attempt"), Synthetic: f.flag("synthetic"), Legacy: f.flag("legacy"),
 		Receipt: f.flag("receipt"), WaitMaxMS: f.count("waitMaxMs"), Client: f.text("client"), Correlation: f.text("correlation"),
 	}
-	if deadline := f.data.get("deadlineMs"); !deadline.is("never") {
+	if deadline := f.get("deadlineMs"); !deadline.is("never") {
 		ms, ok := deadline.whole()
 		if !ok {
 			f.fail("deadlineMs must be whole epoch milliseconds or \"never\"")
@@ -177,7 +177,7 @@ func (r DeliveredRecord) Event() Event {
 func DecodeDelivered(ev Event) (DeliveredRecord, error) {
 	f := fieldsOf(ev, TypeDelivered)
 	r := DeliveredRecord{List: f.count("list"), Correlation: f.text("correlation"), Acknowledged: f.count("acknowledged"), CallID: f.text("callId"), RepeatOf: f.text("repeatOf")}
-	shown := f.data.get("shown")
+	shown := f.get("shown")
 	if shown != nil && !shown.isList() {
 		f.fail("shown must be a list")
 		return r, f.err
@@ -203,19 +203,43 @@ func appendCount(dst []byte, key string, n int64) []byte {
 // fields reads the data of one of our own events and keeps the first problem. Unknown fields are let through: a
 // newer build may have added them.
 type fields struct {
-	data value
-	ev   Event
-	err  error
+	data  value
+	ev    Event
+	err   error
+	first [12]member
+	n     int // members; what does not fit into first is only counted
 }
 
-func fieldsOf(ev Event, typ string) *fields {
-	f := &fields{data: value(ev.Data), ev: ev}
+type member struct{ key, val value }
+
+func fieldsOf(ev Event, typ string) fields {
+	f := fields{data: value(ev.Data), ev: ev}
 	if ev.Type != typ {
 		f.fail("it is not a " + typ + " event")
 	} else if v, ok := parse(ev.Data); !ok || !v.isRecord() {
 		f.fail("data must be a record")
 	}
+	for key, val := range f.data.members {
+		if f.n < len(f.first) {
+			f.first[f.n] = member{key, val}
+		}
+		f.n++
+	}
 	return f
+}
+
+// get is data.get in one walk over the record for all fields of it, as long as
+// it has no more than ours have.
+func (f *fields) get(key string) value {
+	if f.n > len(f.first) {
+		return f.data.get(key)
+	}
+	for i := f.n - 1; i >= 0; i-- {
+		if f.first[i].key.is(key) {
+			return f.first[i].val
+		}
+	}
+	return nil
 }
 
 func (f *fields) fail(problem string) {
@@ -225,14 +249,14 @@ func (f *fields) fail(problem string) {
 }
 
 func (f *fields) required(key string) string {
-	if f.data.get(key) == nil {
+	if f.get(key) == nil {
 		f.fail(fmt.Sprintf("%s is missing", key))
 	}
 	return f.text(key)
 }
 
 func (f *fields) text(key string) string {
-	v := f.data.get(key)
+	v := f.get(key)
 	s, ok := v.str()
 	if v != nil && !ok {
 		f.fail(fmt.Sprintf("%s must be a string", key))
@@ -242,7 +266,7 @@ func (f *fields) text(key string) string {
 
 // count reads a whole number that is not negative; absent is 0.
 func (f *fields) count(key string) int64 {
-	v := f.data.get(key)
+	v := f.get(key)
 	if v == nil {
 		return 0
 	}
@@ -255,7 +279,7 @@ func (f *fields) count(key string) int64 {
 }
 
 func (f *fields) flag(key string) bool {
-	v := f.data.get(key)
+	v := f.get(key)
 	if v != nil && !v.isTrue() && !v.isFalse() {
 		f.fail(fmt.Sprintf("%s must be true or false", key))
 	}

@@ -91,14 +91,14 @@ func DecodeSubCall(ev Event) (call SubCall, name string, err error) {
 	}
 	f := fieldsOf(ev, typ)
 	call = SubCall{RootCallID: f.text("rootCallId"), ParentCallID: f.text("parentCallId"), SubCallID: f.required("subCallId"),
-		Arguments: json.RawMessage(f.data.get("arguments"))}
+		Arguments: json.RawMessage(f.get("arguments"))}
 	return call, f.text("name"), f.err
 }
 
 // DecodeDispatch reads what the sub-call of a tool/ptc-dispatch came to. The error is a *CorruptError.
 func DecodeDispatch(ev Event) (Result, error) {
 	f := fieldsOf(ev, TypeDispatch)
-	r := Result{CallID: f.required("subCallId"), Text: blockText(f.data.get("content")), IsError: f.data.get("isError").isTrue()}
-	r.Code, _ = f.data.get("error").get("code").str()
+	r := Result{CallID: f.required("subCallId"), Text: blockText(f.get("content")), IsError: f.get("isError").isTrue()}
+	r.Code, _ = f.get("error").get("code").str()
 	return r, f.err
 }
