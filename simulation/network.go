@@ -68,7 +68,7 @@ type rpc struct {
 	left     bool // the party does not wait for it any more
 	answer   messages.Message
 	cancel   func() // at the host
-	giveUp   func() // the timer of this try
+	giveUp   *event // the timer of this try
 	onAnswer func()
 }
 
@@ -121,7 +121,7 @@ func (r *rpc) watch(within int64) {
 // unwatch goes on without an end.
 func (r *rpc) unwatch() {
 	if r.giveUp != nil {
-		r.giveUp()
+		r.giveUp.cancel()
 	}
 }
 

@@ -171,8 +171,7 @@ func (l *Loop) block() {
 func (l *Loop) until(holds func() bool, ms int64) bool {
 	over := false
 	if ms >= 0 {
-		cancel := l.p.w.after(ms, func() { over = true; l.p.wake() })
-		defer cancel()
+		defer l.p.w.after(ms, func() { over = true; l.p.wake() }).cancel()
 	}
 	for !holds() {
 		if over {

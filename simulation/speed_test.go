@@ -24,7 +24,7 @@ func TestSilenceChangesNothing(t *testing.T) {
 // does: checked, without a trace, and with that command's memory setting. Run it
 // with -cpu 1 for the figures of one core.
 func BenchmarkSchedules(b *testing.B) {
-	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	defer debug.SetGCPercent(debug.SetGCPercent(1600))
 	b.ReportAllocs()
 	var steps, messages int
 	var simulated float64

@@ -18,7 +18,7 @@ type tab struct {
 	watch  *watch
 	cursor int64
 	claims map[int]*hold // by the number that the cards gave them; nil: not opened yet
-	timers map[string]func()
+	timers map[string]*event
 	rpcs   []*rpc
 	losses int  // streams that broke
 	over   bool // the page is gone
@@ -29,7 +29,7 @@ type tab struct {
 func (b *browser) load(n int) *tab {
 	p := b.party
 	w := p.w
-	t := &tab{party: p, rows: map[string]*messages.QuestionRow{}, claims: map[int]*hold{}, timers: map[string]func(){},
+	t := &tab{party: p, rows: map[string]*messages.QuestionRow{}, claims: map[int]*hold{}, timers: map[string]*event{},
 		seen: &Tab{Party: p.name, Session: p.session, N: n, From: w.now, Kept: map[string]string{}}}
 	for _, d := range b.store {
 		t.seen.Kept[d.Key] = string(d.Draft)
@@ -78,8 +78,8 @@ func (t *tab) leave(how string) {
 	t.over = true
 	t.watch.over = true
 	t.seen.Until, t.seen.How = t.party.w.now, how
-	for _, cancel := range t.timers {
-		cancel()
+	for _, timer := range t.timers {
+		timer.cancel()
 	}
 	t.party.w.sayf(t.party.name, KindMark, "tab %d is gone: %s", t.seen.N, how)
 }
@@ -105,7 +105,7 @@ func (t *tab) server() *host {
 }
 
 // after lets something happen later in this page.
-func (t *tab) after(ms int64, do func()) (cancel func()) {
+func (t *tab) after(ms int64, do func()) *event {
 	w := t.party.w
 	return w.after(ms, func() {
 		w.soon(func() {
@@ -259,8 +259,8 @@ func (t *tab) answered(fx actors.CardCommand, claim *hold, r *rpc) {
 }
 
 func (t *tab) time(fx actors.TimeCard) {
-	if cancel := t.timers[fx.Key]; cancel != nil {
-		cancel()
+	if timer := t.timers[fx.Key]; timer != nil {
+		timer.cancel()
 	}
 	delete(t.timers, fx.Key)
 	if fx.After < 0 {

@@ -34,6 +34,7 @@ type World struct {
 	ready     []task
 	queued    map[*virtual.Box]bool
 	later     later
+	spare     []event // made in advance, for w.later
 	events    int
 	hosts     []*host
 	disk      *disk.Disk
@@ -219,12 +220,20 @@ func (l *later) Pop() any {
 }
 
 // after lets something happen when a time has passed.
-func (w *World) after(ms int64, run func()) (cancel func()) {
+func (w *World) after(ms int64, run func()) *event {
 	w.events++
-	e := &event{at: w.now + max(ms, 0), order: w.events, run: run}
+	if len(w.spare) == 0 {
+		w.spare = make([]event, 64)
+	}
+	e := &w.spare[0]
+	w.spare = w.spare[1:]
+	*e = event{at: w.now + max(ms, 0), order: w.events, run: run}
 	heap.Push(&w.later, e)
-	return func() { e.void = true }
+	return e
 }
+
+// cancel keeps it from happening.
+func (e *event) cancel() { e.void, e.run = true, nil }
 
 // pass lets the next thing that waits for its time happen; false: there is none.
 func (w *World) pass() bool {
@@ -276,7 +285,7 @@ func (w *World) Now(h *virtual.Host) actors.Now {
 
 // After starts a timer of a host.
 func (w *World) After(h *virtual.Host, d time.Duration, fire func()) func() {
-	return w.after(d.Milliseconds(), fire)
+	return w.after(d.Milliseconds(), fire).cancel
 }
 
 // Work is background work of a host.

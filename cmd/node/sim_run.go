@@ -91,7 +91,7 @@ func (c *cli) simRun(ctx context.Context, s swarming) error {
 	}
 	if _, set := c.env("GOGC"); !set {
 		// Worlds live for milliseconds and are small: memory is cheaper than time.
-		defer debug.SetGCPercent(debug.SetGCPercent(400))
+		defer debug.SetGCPercent(debug.SetGCPercent(1600))
 	}
 	began := c.now()
 	bar := c.progressBar(s.seeds)
