@@ -311,10 +311,15 @@ func (s *Session) join(now Now, a asking) (Effects, bool) {
 		}
 	}
 	for _, c := range s.fold.calls {
-		if _, continued := s.fold.continued(c.id); continued && a.timed && c.asks == asks && s.deliveries.lost(c.id) {
-			return s.reply(a.from, &messages.AskResponse{Session: s.id, CallId: c.id, Joined: s.deliveries.owed(c.id).attempt,
-				Outcome: &messages.AskResponse_Continued{Continued: &messages.Continued{}}}), true
+		if _, continued := s.fold.continued(c.id); !continued || !a.timed || c.asks != asks || !s.deliveries.lost(c.id) {
+			continue
 		}
+		first := s.deliveries.owed(c.id).attempt
+		if slices.Contains(a.req.GetLive(), first) {
+			continue // its pending result is on its way to it
+		}
+		return s.reply(a.from, &messages.AskResponse{Session: s.id, CallId: c.id, Joined: first,
+			Outcome: &messages.AskResponse_Continued{Continued: &messages.Continued{}}}), true
 	}
 	return Effects{}, false
 }

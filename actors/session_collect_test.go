@@ -276,6 +276,14 @@ func TestJoin(t *testing.T) {
 		r.ask("c2", watched, func(a *messages.AskRequest) { a.Live = []string{"try-c1"} })
 		require.Equal(t, [2]string{"open", "open"}, [2]string{r.state("c1"), r.state("c2")})
 	})
+	t.Run("P5: also while its pending result is on its way", func(t *testing.T) {
+		each(t, func(t *testing.T, r *rig, between func()) {
+			r.pend("c1", watched)
+			between()
+			r.ask("c2", watched, func(a *messages.AskRequest) { a.Live = []string{"try-c1"} })
+			require.Equal(t, [2]string{"continued", "open"}, [2]string{r.state("c1"), r.state("c2")})
+		})
+	})
 	t.Run("what is not joined", func(t *testing.T) {
 		tests := map[string]func(r *rig){
 			"a question that nobody watched": func(r *rig) { r.pend("c1") },

@@ -51,17 +51,39 @@ func (p *Plan) patient(party string) bool {
 }
 
 // answerable is from when on a command has an answer: at once, but for an ask
-// that waits for its result.
+// that waits for its result, and for who listens.
 func (e *Evidence) answerable(s *Said) int64 {
 	switch cmd := s.Cmd.(type) {
 	case *messages.AwaitInboxRequest:
 		if !cmd.GetNow() {
-			return math.MaxInt64
+			return e.rings(s)
 		}
 	case *messages.AskRequest:
 		return e.resultOf(s, cmd)
 	}
 	return s.At
+}
+
+// rings is from when on a message waited for one who listened, and waited as long
+// as that. Marks nobody sees from outside: where there were any, none is judged.
+func (e *Evidence) rings(s *Said) int64 {
+	first := int64(math.MaxInt64)
+	for _, cmd := range said[*messages.ClaimMessagesRequest](e) {
+		if cmd.GetSession() == s.Cmd.GetSession() {
+			return first
+		}
+	}
+	until := s.LeftAt
+	if s.Answer != nil {
+		until = s.Answer.At
+	}
+	a := e.account(s.Cmd.GetSession())
+	for _, m := range a.messages {
+		if len(m.in) == 1 && (len(m.out) == 0 || a.stamp(m.out[0]).At > until) {
+			first = min(first, max(s.At, a.stamp(m.in[0]).At))
+		}
+	}
+	return first
 }
 
 // resultOf is when the result of an ask was there: of its own question, or of the
@@ -111,15 +133,25 @@ func aClaimComesBack(e *Evidence) {
 
 func shownWhatWaits(e *Evidence) {
 	for t := range told[*messages.AwaitInboxRequest, *messages.AwaitInboxResponse](e) {
+		a := e.account(t.cmd.GetSession())
 		if !t.cmd.GetNow() {
+			e.rung(a, t)
 			continue
 		}
-		a := e.account(t.cmd.GetSession())
 		shown := sorted(t.msg.GetMessageIds())
 		right := func(seq int64) bool { return slices.Equal(sorted(a.waiting(seq)), shown) }
 		if ends := a.ends(t.by.Step, t.by.Answer.Sent); !slices.ContainsFunc(ends, right) {
 			e.heard(t.by).fail("%s asked what waits in session %s at %d and was told %s at %d; at the log's ends between, %v, other messages waited: %s", t.by.Party, a.name, t.by.At, quote(shown), t.by.Answer.At, ends, quote(a.waiting(ends[len(ends)-1])))
 		}
+	}
+}
+
+// rung: a bell rings for messages, and for no more than there were.
+func (e *Evidence) rung(a *account, t telling[*messages.AwaitInboxRequest, *messages.AwaitInboxResponse]) {
+	n := int(t.msg.GetQueued())
+	ends := a.ends(t.by.Step, t.by.Answer.Sent)
+	if n == 0 || !slices.ContainsFunc(ends, func(seq int64) bool { return len(a.waiting(seq)) >= n }) {
+		e.heard(t.by).fail("%s listened to session %s from %d on and was told at %d that %d messages wait; at the log's ends between, %v, there were never so many", t.by.Party, a.name, t.by.At, t.by.Answer.At, n, ends)
 	}
 }
 

@@ -327,9 +327,9 @@ func listedUntilAcknowledged(e *Evidence) {
 				}
 			}
 			if h.CallID != "" {
-				for id := range open {
-					if q := a.byID[id]; q == nil {
-						delete(open, id) // a result, acknowledged by its call
+				for _, l := range a.lives {
+					if r, has := l.result(); has && l.call == h.CallID && r.seq < h.seq {
+						delete(open, resultName(l, r))
 					}
 				}
 			}
@@ -446,7 +446,7 @@ func answeredAtOnce(e *Evidence) {
 			continue
 		}
 		allowed := 1
-		if len(s.Waiting) > 0 {
+		if len(s.Waiting) > 0 || listens(s.Cmd) {
 			allowed += int((s.Answer.At - s.At) / aliveWithin)
 		}
 		if s.Tries > allowed {

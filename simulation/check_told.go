@@ -269,6 +269,8 @@ func keyOf(cmd messages.Command) string {
 		return c.GetSubmissionId()
 	case *messages.AskRequest:
 		return c.GetAttempt()
+	case *messages.AcknowledgeRequest:
+		return c.GetCallId()
 	}
 	return ""
 }
@@ -420,6 +422,8 @@ func (e *Evidence) right(s *Said, code messages.Code, st stands) (right, known b
 		return attach || st.root(func(at rootAt) bool { return at.owner != "" }), true
 	case messages.ReplyQueued:
 		return st.any(replied), true
+	case messages.UnreadAnswer:
+		return e.unread(s, s.Cmd.(*messages.AskRequest)), true
 	case messages.DuplicateWait:
 		ask := s.Cmd.(*messages.AskRequest)
 		legacy := ask.GetMode() == messages.Mode_MODE_LEGACY && st.any(continued)
@@ -593,6 +597,15 @@ func (e *Evidence) facts(s *Said, a *account) []fact {
 		return append(a.turnFact(m.GetTurn(), false), a.admissions(m.GetAdmitted())...)
 	case *messages.AdmitMessagesResponse:
 		return a.admissions(m.GetMessages())
+	case *messages.AcknowledgeResponse:
+		call := s.Cmd.(*messages.AcknowledgeRequest).GetCallId()
+		if m.GetKnown() {
+			i := slices.IndexFunc(a.handed, func(h handedAt) bool { return h.CallID == call })
+			if i < 0 {
+				return []fact{{-1, true}}
+			}
+			return []fact{{a.handed[i].seq, true}}
+		}
 	case *messages.CollectRepliesResponse:
 		if n := listNumber(m.GetToken()); n > 0 {
 			for _, h := range a.handed {

@@ -141,12 +141,11 @@ func (d *drawing) agent(s SessionPlan, letter, root, owner string, calls *[]stri
 			with := strings.Join(d.some("legacy", 12, "watched", 45, "two", 15, "absent", 10), "+")
 			wait := pick(d, time.Second, 2*time.Second, 5*time.Second, 60*time.Second, -1)
 			act(pick(d, doAsk, doAsk, doStart), call, wait, with)
-			if strings.Contains(with, "watched") && d.chance(40) {
-				act(doUnhear, call, 0, "")
-				act(doAgain, call, wait, with)
+			if strings.Contains(with, "watched") {
+				a.Acts = append(a.Acts, d.after(call, wait, with)...)
 			}
 		case 6, 7:
-			act(doWait, "", d.ms(1, 4_000), "")
+			act(pick(d, doWait, doWait, doListen), "", d.ms(1, 4_000), "")
 		case 8:
 			act(pick(d, doTake, doCollect), "", 0, "")
 		case 9:
@@ -157,7 +156,7 @@ func (d *drawing) agent(s SessionPlan, letter, root, owner string, calls *[]stri
 			}
 		case 11:
 			if len(*calls) > 0 {
-				act(pick(d, doWithdraw, doLeave, doUnhear, doAwait), pick(d, *calls...), 0, "")
+				act(pick(d, doWithdraw, doLeave, doUnhear, doAwait, doReceive), pick(d, *calls...), 0, "")
 			}
 		case 12:
 			act(doCrash, "", d.ms(1, 5_000), "")
@@ -179,6 +178,26 @@ func (d *drawing) agent(s SessionPlan, letter, root, owner string, calls *[]stri
 	}
 	act(pick(d, doTake, doCollect), "", 0, "")
 	return a
+}
+
+// after is what becomes of a question whose result may be lost on its way: its
+// request ends, the same is asked again, its result is acknowledged.
+func (d *drawing) after(call string, wait time.Duration, with string) (acts []Act) {
+	again := Act{Verb: doAgain, Call: call, For: wait, With: with}
+	if d.chance(30) {
+		again.With += "+live"
+	}
+	switch n := d.IntN(20); {
+	case n < 8:
+		return []Act{{Verb: doUnhear, Call: call}, again}
+	case n < 11:
+		return []Act{again}
+	case n < 14:
+		return []Act{{Verb: doReceive, Call: call}}
+	case n < 15:
+		return []Act{{Verb: doReceive, Call: call}, again}
+	}
+	return nil
 }
 
 // some draws words, each with its chance.

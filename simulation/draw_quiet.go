@@ -50,7 +50,8 @@ func (d *drawing) steps() {
 	p.Network.DelayMax = min(p.Network.DelayMax, 300*time.Millisecond)
 	p.Sessions = []SessionPlan{{Name: "s1", Host: d.IntN(p.Hosts)}}
 	acts := append([]Act{{Verb: doWait, For: d.ms(50, 500)}, {Verb: doTurn}}, d.times(3+d.IntN(5), func() []Act {
-		return append([]Act{{Verb: doWait, For: d.ms(50, 900)}}, pick(d, Act{Verb: doStep}, Act{Verb: doStep}, Act{Verb: doStep}, Act{Verb: doClaim}, Act{Verb: doCollect}))
+		return append([]Act{{Verb: doWait, For: d.ms(50, 900)}}, pick(d, Act{Verb: doStep}, Act{Verb: doStep}, Act{Verb: doStep}, Act{Verb: doClaim}, Act{Verb: doCollect},
+			Act{Verb: doListen, For: d.ms(100, 2_000)}))
 	})...)
 	acts = append(acts, Act{Verb: pick(d, doEnd, doAbort)}, Act{Verb: doTake})
 	p.Parties = []PartyPlan{{Kind: AgentParty, Name: "as1", Session: "s1", Root: "r1", Host: d.IntN(p.Hosts), Acts: acts}}

@@ -75,7 +75,7 @@ type rpc struct {
 // How long a party waits for anything to come back, and pauses between tries.
 const (
 	answerWithin = 3000
-	aliveWithin  = 12_000 // of an ask that is durable
+	aliveWithin  = 12_000 // of an ask that is durable, and of who listens
 	tryAgain     = 200
 )
 
@@ -90,7 +90,7 @@ func (r *rpc) send() {
 	try := r.tries
 	h := w.hosts[(p.host+r.tries/2)%len(w.hosts)]
 	if !p.plan.Patient {
-		r.watch(answerWithin)
+		r.watch(r.within())
 	}
 	carried := w.travel(p.name, h.name, w.brief(r.cmd), p.isOff, func() {
 		if !h.up() {
@@ -110,6 +110,20 @@ func (r *rpc) torn(try int) {
 	if r.party.plan.Patient && try == r.tries && !r.final && !r.left {
 		r.watch(answerWithin)
 	}
+}
+
+// within is how long a try may go without a word.
+func (r *rpc) within() int64 {
+	if listens(r.cmd) {
+		return aliveWithin
+	}
+	return answerWithin
+}
+
+// listens: it is answered once a message waits, whenever that is.
+func listens(cmd messages.Command) bool {
+	await, ok := cmd.(*messages.AwaitInboxRequest)
+	return ok && !await.GetNow()
 }
 
 // watch sends again when nothing comes back.

@@ -3,6 +3,7 @@ package simulation
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/parleyrun/parley/messages"
 )
@@ -77,6 +78,8 @@ const (
 	doClaim    = "claim"    // marks and admits
 	doCollect  = "collect"  // lists with a receipt
 	doForget   = "forget"   // lists, and loses the list
+	doReceive  = "receive"  // says that a call's result has arrived
+	doListen   = "listen"   // for=: until a message waits
 	doCrash    = "crash"    // for=: comes back after it
 	doAttach   = "attach"   // again
 )
@@ -127,6 +130,10 @@ func (p *party) agentDoes(l *Loop, act Act, started map[string]*rpc) {
 		p.claim(l)
 	case doCollect, doForget:
 		p.collect(l, act.Verb == doForget)
+	case doReceive:
+		l.do(&messages.AcknowledgeRequest{Session: s, CallId: act.Call})
+	case doListen:
+		p.listen(l, act.For)
 	case doAttach:
 		p.attach(l)
 	case doCrash:
@@ -174,6 +181,9 @@ func (p *party) asking(act Act) *messages.AskRequest {
 	if strings.Contains(act.With, "watched") || act.Verb == doAgain {
 		ask.Receipt, ask.Join = true, true
 	}
+	if strings.Contains(act.With, "live") {
+		ask.Live = p.alive()
+	}
 	if strings.Contains(act.With, "absent") && ask.GetMode() != messages.Mode_MODE_LEGACY {
 		ask.AnswererPresent = false
 	}
@@ -181,6 +191,25 @@ func (p *party) asking(act Act) *messages.AskRequest {
 		ask.Turn, ask.Step = p.turn, p.step
 	}
 	return ask
+}
+
+// alive are the attempts of the requests that this party still waits for.
+func (p *party) alive() (attempts []string) {
+	for _, r := range p.rpcs {
+		if ask, ok := r.cmd.(*messages.AskRequest); ok && !r.final && !r.left {
+			attempts = append(attempts, ask.GetAttempt())
+		}
+	}
+	return attempts
+}
+
+// listen waits until a message waits, but no longer than this.
+func (p *party) listen(l *Loop, d time.Duration) {
+	r := p.start(&messages.AwaitInboxRequest{Session: p.session, Root: p.root})
+	if !l.until(func() bool { return r.final }, d.Milliseconds()) {
+		r.said.Left = true
+		r.leave()
+	}
 }
 
 // take admits what waits by name, so that a repeat is harmless.

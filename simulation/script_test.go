@@ -56,7 +56,7 @@ func TestScriptErrorsSayWhatIsAllowed(t *testing.T) {
 		{"session s1\nagent a in s1", `line 2: "in" stands where "as" is wanted: agent NAME as ROOT in SESSION owner SESSION on HOST patient`},
 		{"session s1\nperson p in s2", "line 2: there is no session s2"},
 		{"session s1\nperson disk in s1", "line 2: the name disk is taken"},
-		{head + "dance", "line 3: the agent a cannot dance; it can wait, until, turn, step, end, abort, ask, start, again, await, leave, unhear, withdraw, take, claim, collect, forget, attach, crash"},
+		{head + "dance", "line 3: the agent a cannot dance; it can wait, until, turn, step, end, abort, ask, start, again, await, leave, unhear, withdraw, take, claim, collect, forget, receive, listen, attach, crash"},
 		{head + "ask q1", `line 3: the line ends where "for" is wanted: ask CALL for SECONDS|ever [with legacy+watched+two+absent+anew]`},
 		{head + "ask q1 for 1500ms", "line 3: for 1500ms: a question's timeout is in whole seconds"},
 		{head + "ask q1 for 5s with care", `line 3: ask q1 with "care"; it may be with legacy, watched, two, absent, anew, joined by +`},

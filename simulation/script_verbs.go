@@ -13,7 +13,7 @@ type verb struct {
 	says  string
 }
 
-var asking = []string{"legacy", "watched", "two", "absent", "anew"}
+var asking = []string{"legacy", "watched", "two", "absent", "anew", "live"}
 
 // verbs are those of the language, in the order of its page.
 var verbs = []verb{
@@ -34,6 +34,8 @@ var verbs = []verb{
 	{name: doClaim, kind: AgentParty, says: "marks what waits for its turn, and admits it"},
 	{name: doCollect, kind: AgentParty, says: "lists late replies, and acknowledges the list before"},
 	{name: doForget, kind: AgentParty, says: "lists late replies, and loses the list"},
+	{name: doReceive, kind: AgentParty, call: true, says: "acknowledges the call: its result has arrived"},
+	{name: doListen, kind: AgentParty, span: "for", says: "waits until a message waits, but no longer"},
 	{name: doAttach, kind: AgentParty, says: "attaches again"},
 	{name: doCrash, kind: AgentParty, span: "for", says: "its process dies, and comes back after a time"},
 
