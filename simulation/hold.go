@@ -111,7 +111,7 @@ func (c *hold) end(how string, lost bool) {
 		return
 	}
 	c.over = true
-	c.seen.Over, c.seen.How = c.party.w.now, how
+	c.seen.Over, c.seen.How = max(1, c.party.w.now), how // 0 is never
 	c.party.w.say(c.party.name, KindHold, "lets go "+c.call+": "+how)
 	if c.ended != nil {
 		c.ended(lost)

@@ -77,7 +77,7 @@ func (t *tab) unload() {
 func (t *tab) leave(how string) {
 	t.over = true
 	t.watch.over = true
-	t.seen.Until, t.seen.How = t.party.w.now, how
+	t.seen.Until, t.seen.How = max(1, t.party.w.now), how // 0 is never
 	for _, timer := range t.timers {
 		timer.cancel()
 	}
