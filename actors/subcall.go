@@ -72,17 +72,17 @@ func (f *fold) endSubCall(ev sessionlog.Event, entered bool) {
 		return
 	}
 	i := f.index(sub.SubCallID)
-	mine := i >= 0 && f.calls[i].nested && !f.calls[i].active
+	open := i >= 0 && f.calls[i].nested && f.calls[i].wait != nil
 	switch {
 	case entered:
 		asks, _, _ := fingerprint(string(sub.Arguments))
 		c := call{id: sub.SubCallID, seq: ev.Seq, nested: true, asks: asks}
-		if mine && f.calls[i].asks == asks {
+		if open && f.calls[i].asks == asks {
 			c.seq = f.calls[i].seq
 		}
 		f.put(c)
 		f.look(c.id)
-	case mine:
+	case open:
 		f.change(sub.SubCallID, func(c *call) { c.wait = nil })
 	}
 }

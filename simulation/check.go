@@ -26,7 +26,8 @@ type Invariant struct {
 
 // Invariants are all of them. They look at evidence only: what parties said and
 // were told, and the journal. None knows a machine from inside.
-var Invariants = slices.Concat(logInvariants, toldInvariants, timeInvariants, restInvariants, policyInvariants, patienceInvariants, receiptInvariants, cardInvariants)
+var Invariants = slices.Concat(logInvariants, toldInvariants, timeInvariants, subCallInvariants, restInvariants, policyInvariants, patienceInvariants,
+	receiptInvariants, cardInvariants)
 
 // Evidence is what a run leaves behind for whoever judges it.
 type Evidence struct {

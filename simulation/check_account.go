@@ -33,11 +33,12 @@ type account struct {
 // life is one asking of a question call: a call id can be asked again.
 type life struct {
 	call, attempt string
-	at            int64 // its tool/call
+	at            int64 // its tool/call, or that its program asked it
 	wait          int64 // its parley/wait; -1: none
 	rec           sessionlog.WaitRecord
 	asks          string // the questions, as the log has them
 	ids           []string
+	sub           *sessionlog.SubCall // of a program's question
 	results       []resultAt
 	settled       []settledAt // what the log says of its end
 	states        []stateAt
@@ -163,8 +164,18 @@ func (a *account) take(ev sessionlog.Event) {
 		err = a.called(ev)
 	case sessionlog.TypeWait:
 		err = a.waited(ev)
+	case sessionlog.TypeDispatchStart:
+		err = a.dispatched(ev)
 	case sessionlog.TypeToolResult:
-		err = a.returned(ev)
+		var r sessionlog.Result
+		if r, err = sessionlog.DecodeResult(ev); err == nil {
+			a.returned(ev, r, false)
+		}
+	case sessionlog.TypeDispatch:
+		var r sessionlog.Result
+		if r, err = sessionlog.DecodeDispatch(ev); err == nil {
+			a.returned(ev, r, true)
+		}
 	case sessionlog.TypeSettled:
 		err = a.settle(ev)
 	case sessionlog.TypeInboxSpliced:
@@ -209,16 +220,31 @@ func (a *account) called(ev sessionlog.Event) error {
 	if err != nil || c.Name != sessionlog.ToolName {
 		return err
 	}
-	l := &life{call: c.CallID, at: ev.Seq, wait: -1, states: []stateAt{{ev.Seq, open, "asked"}}}
-	if questions, ids, ok := sessionlog.ParseArguments(c.Arguments); ok {
+	a.asked(ev.Seq, c.CallID, c.Arguments)
+	return nil
+}
+
+// dispatched: a program asks.
+func (a *account) dispatched(ev sessionlog.Event) error {
+	sub, name, err := sessionlog.DecodeSubCall(ev)
+	if err != nil || name != sessionlog.ToolName {
+		return err
+	}
+	a.asked(ev.Seq, sub.SubCallID, string(sub.Arguments)).sub = &sub
+	return nil
+}
+
+func (a *account) asked(seq int64, call, arguments string) *life {
+	l := &life{call: call, at: seq, wait: -1, states: []stateAt{{seq, open, "asked"}}}
+	if questions, ids, ok := sessionlog.ParseArguments(arguments); ok {
 		l.asks, l.ids = string(questions), ids
 	}
-	if before := a.latest[c.CallID]; before != nil {
-		before.now(ev.Seq, over, "asked again")
+	if before := a.latest[call]; before != nil {
+		before.now(seq, over, "asked again")
 	}
 	a.lives = append(a.lives, l)
-	a.latest[c.CallID] = l
-	return nil
+	a.latest[call] = l
+	return l
 }
 
 func (a *account) waited(ev sessionlog.Event) error {
@@ -234,11 +260,11 @@ func (a *account) waited(ev sessionlog.Event) error {
 	return nil
 }
 
-func (a *account) returned(ev sessionlog.Event) error {
-	r, err := sessionlog.DecodeResult(ev)
+// returned: a call has a result, by a record of a program's call or of a direct one.
+func (a *account) returned(ev sessionlog.Event, r sessionlog.Result, nested bool) {
 	l := a.latest[r.CallID]
-	if err != nil || l == nil {
-		return err
+	if l == nil || nested != (l.sub != nil) {
+		return
 	}
 	res := resultAt{seq: ev.Seq, Result: r, pending: sessionlog.IsPending(r.Text)}
 	if !r.IsError {
@@ -254,7 +280,6 @@ func (a *account) returned(ev sessionlog.Event) error {
 	default:
 		l.now(ev.Seq, over, "failed")
 	}
-	return nil
 }
 
 func (a *account) settle(ev sessionlog.Event) error {

@@ -314,7 +314,7 @@ func TestEveryInvariantCanFail(t *testing.T) {
 		}, ""},
 	}
 	found := map[string]bool{}
-	for _, of := range append(policyLies, patienceLies, receiptLies, cardLies, liesOf{honest, lies}) {
+	for _, of := range append(policyLies, patienceLies, receiptLies, subCallLies, cardLies, liesOf{honest, lies}) {
 		for _, l := range of.lies {
 			t.Run(l.invariant, func(t *testing.T) { l.isFound(t, of.world) })
 			found[l.invariant] = true

@@ -426,8 +426,8 @@ func (e *Evidence) right(s *Said, code messages.Code, st stands) (right, known b
 		return e.unread(s, s.Cmd.(*messages.AskRequest)), true
 	case messages.DuplicateWait:
 		ask := s.Cmd.(*messages.AskRequest)
-		legacy := ask.GetMode() == messages.Mode_MODE_LEGACY && st.any(continued)
-		return legacy || st.any(open) && st.life(func(l *life) bool { return l.attempt != ask.GetAttempt() }), true
+		kept := (ask.GetMode() == messages.Mode_MODE_LEGACY || ask.GetParentCallId() != "") && (st.any(continued) || st.life((*life).withdrawnLate))
+		return kept || st.any(open) && st.life(func(l *life) bool { return l.attempt != ask.GetAttempt() }), true
 	case messages.BadAnswer:
 		sub := s.Cmd.(*messages.SubmitRequest)
 		return st.any(open, continued, replied) && st.life(func(l *life) bool { return !covers(l.ids, sub.GetAnswers()) }), true
@@ -438,6 +438,9 @@ func (e *Evidence) right(s *Said, code messages.Code, st stands) (right, known b
 	case messages.Settled:
 		return st.any(over) || (notOpen(s.Cmd) || rejects(s.Cmd)) && st.any(continued, replied), true
 	case messages.BadRequest:
+		if ask, ok := s.Cmd.(*messages.AskRequest); ok && ask.GetParentCallId() != "" && !fits(ask) {
+			return true, true
+		}
 		_, dismiss := s.Cmd.(*messages.DismissRequest)
 		return st.any(open) && st.life(func(l *life) bool { return !l.rec.Legacy }), dismiss
 	default:

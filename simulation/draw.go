@@ -134,7 +134,7 @@ func (d *drawing) agent(s SessionPlan, letter, root, owner string, calls *[]stri
 			act(doTurn, "", 0, "")
 			turn = true
 		}
-		switch d.IntN(16) {
+		switch d.IntN(17) {
 		case 0, 1, 2, 3, 4, 5:
 			call := fmt.Sprintf("%s%d", letter+s.Name[1:]+"q", len(*calls)+1)
 			*calls = append(*calls, call)
@@ -171,6 +171,8 @@ func (d *drawing) agent(s SessionPlan, letter, root, owner string, calls *[]stri
 			if len(*calls) > 0 { // the same call id once more
 				act(doAsk, pick(d, *calls...), pick(d, time.Second, 5*time.Second), pick(d, "", "watched", "anew", "anew"))
 			}
+		case 16:
+			a.Acts = append(a.Acts, d.program(fmt.Sprintf("%srun%d", letter+s.Name[1:], len(*calls)+1), calls)...)
 		}
 	}
 	if turn {

@@ -35,6 +35,8 @@ func (d *drawing) scene() bool {
 		d.relay()
 	case n < 49:
 		d.leap()
+	case n < 54:
+		d.programs()
 	default:
 		return false
 	}

@@ -93,6 +93,7 @@ type PartyPlan struct {
 type Act struct {
 	Verb string
 	Call string
+	In   string        // the call whose program asks it, if one does
 	For  time.Duration // how long: a wait, a timeout; -1: never
 	With string        // a word more: legacy, watched, reject, lost
 }

@@ -2,10 +2,13 @@ package simulation
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/parleyrun/parley/messages"
+	"github.com/parleyrun/parley/sessionlog"
 )
 
 // program runs a party's acts from where it stands.
@@ -72,6 +75,7 @@ const (
 	doAgain    = "again"    // asks the same under a new attempt, as a client that lost its response
 	doLeave    = "leave"    // stops listening
 	doUnhear   = "unhear"   // its request ends before its result
+	doFinish   = "finish"   // a program ends, and what it asked is heard no more
 	doWithdraw = "withdraw" // takes a question back
 	doTake     = "take"     // admits what waits, in a turn of its own
 	doStep     = "step"     // admits with the next step
@@ -122,6 +126,12 @@ func (p *party) agentDoes(l *Loop, act Act, started map[string]*rpc) {
 		}
 	case doUnhear:
 		l.do(&messages.EndForegroundRequest{Session: s, CallId: act.Call, Attempt: p.attempts[act.Call], Reason: "its request ended"})
+	case doFinish:
+		for _, call := range slices.Sorted(maps.Keys(p.attempts)) {
+			if parent, ok := sessionlog.ParentOf(call); ok && parent == act.Call {
+				l.do(&messages.EndForegroundRequest{Session: s, CallId: call, Attempt: p.attempts[call], Reason: "its program ended"})
+			}
+		}
 	case doWithdraw:
 		l.do(&messages.WithdrawQuestionRequest{Session: s, Root: root, CallId: act.Call, By: root, Reason: "no longer needed"})
 	case doTake:
@@ -153,7 +163,10 @@ func (p *party) nextStep(l *Loop) {
 // asking is the command of an ask. What a call asks is in its name.
 func (p *party) asking(act Act) *messages.AskRequest {
 	id := act.Call // the tool call's; asked again it is another call
-	if act.Verb == doAgain {
+	switch {
+	case act.Verb == doAgain && act.In != "":
+		id = sessionlog.SubCallID(act.In, 100+len(p.attempts))
+	case act.Verb == doAgain:
 		id += "'" + fmt.Sprint(len(p.attempts))
 	}
 	attempt := p.attempts[id]
@@ -174,6 +187,9 @@ func (p *party) asking(act Act) *messages.AskRequest {
 	ask.Arguments = fmt.Sprintf(`{"questions":[{"id":"q","question":"May I do %s?","options":[{"label":"Yes"},{"label":"No"}]}],"timeout":%d}`, call, timeout)
 	if strings.Contains(act.With, "two") {
 		ask.Arguments = fmt.Sprintf(`{"questions":[{"id":"q","question":"May I do %s?"},{"id":"r","question":"When?"}],"timeout":%d}`, call, timeout)
+	}
+	if act.In != "" {
+		ask.ParentCallId, ask.AssistantMessage = act.In, runsCode(sessionlog.RootOf(act.In))
 	}
 	if strings.Contains(act.With, "legacy") {
 		ask.Mode = messages.Mode_MODE_LEGACY
@@ -210,6 +226,11 @@ func (p *party) listen(l *Loop, d time.Duration) {
 		r.said.Left = true
 		r.leave()
 	}
+}
+
+// runsCode is a model's message that makes a call to run code in.
+func runsCode(call string) string {
+	return fmt.Sprintf(`{"id":"said-%s","role":"assistant","content":[{"type":"tool-call","id":%q,"name":"run_code","arguments":"{}"}]}`, call, call)
 }
 
 // take admits what waits by name, so that a repeat is harmless.

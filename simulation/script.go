@@ -173,6 +173,9 @@ func (a Act) String(kind PartyKind) string {
 	default:
 		words = append(words, v.span, timeText(a.For))
 	}
+	if a.In != "" && v.in {
+		words = append(words, "in", a.In)
+	}
 	if a.With != "" && len(v.words) > 0 {
 		words = append(words, "with", a.With)
 	}

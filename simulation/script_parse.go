@@ -196,6 +196,15 @@ func (s *scriptReader) name(what string) (string, error) {
 	return word, nil
 }
 
+// call reads the id of a call; a program's has the mark of a sub-call in it.
+func (s *scriptReader) call() (string, error) {
+	if len(s.words) > 0 && len(s.words[0]) <= scriptNameMax && strings.Trim(s.words[0], ":") != "" &&
+		!strings.ContainsFunc(s.words[0], func(r rune) bool { return r != ':' && notInName(r) }) {
+		return s.next(), nil
+	}
+	return s.name("a call")
+}
+
 func notInName(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-'", r)
 }
@@ -473,12 +482,18 @@ func (s *scriptReader) act(word string) (err error) {
 	}
 	out := Act{Verb: word}
 	if v.call {
-		if out.Call, err = s.name("a call"); err != nil {
+		if out.Call, err = s.call(); err != nil {
 			return err
 		}
 	}
 	if out.For, err = s.actTime(v); err != nil {
 		return err
+	}
+	if v.in && len(s.words) > 0 && s.words[0] == "in" {
+		s.next()
+		if out.In, err = s.call(); err != nil {
+			return err
+		}
 	}
 	if len(s.words) > 0 && len(v.words) > 0 {
 		if err = s.word("with", v.form()); err != nil {

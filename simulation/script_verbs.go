@@ -9,6 +9,7 @@ type verb struct {
 	call  bool     // it is done to a call
 	span  string   // the word before its time: for, within; "-": none; "+": none, and a sign; "": it takes no time
 	ever  bool     // the time may be without end, and is in whole seconds
+	in    bool     // a program may do it, inside of a call
 	words []string // what may follow "with"
 	says  string
 }
@@ -23,12 +24,13 @@ var verbs = []verb{
 	{name: doStep, kind: AgentParty, says: "ends the step and begins the next: what waits is admitted with it"},
 	{name: doEnd, kind: AgentParty, says: "ends the step and the turn"},
 	{name: doAbort, kind: AgentParty, says: "ends the turn, and what is open in it"},
-	{name: doAsk, kind: AgentParty, call: true, span: "for", ever: true, words: asking, says: "asks with this timeout, and waits for the result"},
-	{name: doStart, kind: AgentParty, call: true, span: "for", ever: true, words: asking, says: "asks, and goes on"},
-	{name: doAgain, kind: AgentParty, call: true, span: "for", ever: true, words: asking, says: "asks the same under a new attempt, as a client that lost its response"},
+	{name: doAsk, kind: AgentParty, call: true, span: "for", ever: true, in: true, words: asking, says: "asks with this timeout, and waits for the result"},
+	{name: doStart, kind: AgentParty, call: true, span: "for", ever: true, in: true, words: asking, says: "asks, and goes on"},
+	{name: doAgain, kind: AgentParty, call: true, span: "for", ever: true, in: true, words: asking, says: "asks the same under a new attempt, as a client that lost its response"},
 	{name: doAwait, kind: AgentParty, call: true, says: "waits for the result of what was started"},
 	{name: doLeave, kind: AgentParty, call: true, says: "stops listening"},
 	{name: doUnhear, kind: AgentParty, call: true, says: "its request ends before its result"},
+	{name: doFinish, kind: AgentParty, call: true, says: "the program in this call ends, and its requests with it"},
 	{name: doWithdraw, kind: AgentParty, call: true, says: "takes the question back"},
 	{name: doTake, kind: AgentParty, says: "admits what waits, outside of a turn"},
 	{name: doClaim, kind: AgentParty, says: "marks what waits for its turn, and admits it"},
@@ -109,6 +111,9 @@ func (v verb) form() string {
 		f += " for SECONDS|ever"
 	case v.span != "":
 		f += " " + v.span + " TIME"
+	}
+	if v.in {
+		f += " [in CALL]"
 	}
 	if len(v.words) > 0 {
 		f += " [with " + strings.Join(v.words, "+") + "]"

@@ -236,6 +236,7 @@ func (s *shrinking) simplify() {
 		set(s, func(p *Plan) *bool { return &p.Parties[i].Patient }, false)
 		for j := range s.best().Parties[i].Acts {
 			set(s, func(p *Plan) *string { return &p.Parties[i].Acts[j].With }, "")
+			set(s, func(p *Plan) *string { return &p.Parties[i].Acts[j].In }, "")
 		}
 	}
 	set(s, func(p *Plan) *bool { return &p.Rules.First }, false)
