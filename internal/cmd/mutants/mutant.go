@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -49,7 +50,7 @@ func list(root string) ([]*mutant, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.Sort(paths)
+	slices.SortFunc(paths, func(a, b string) int { return cmp.Or(cmp.Compare(number(a), number(b)), cmp.Compare(a, b)) })
 	var all []*mutant
 	for _, path := range paths {
 		m, err := read(path)
@@ -59,6 +60,13 @@ func list(root string) ([]*mutant, error) {
 		all = append(all, m)
 	}
 	return all, nil
+}
+
+// number is the one that a patch's name begins with.
+func number(path string) int {
+	digits, _, _ := strings.Cut(filepath.Base(path), "-")
+	n, _ := strconv.Atoi(digits) // 0: a name that the tests refuse
+	return n
 }
 
 // read takes a patch apart: what it stands for is in its first lines.
