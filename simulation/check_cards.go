@@ -38,6 +38,7 @@ type cardStory struct {
 	frame   *Mark  // the last one; nil: none
 	counted int64  // by the client's clock, since that frame
 	from    int64  // and until when
+	jumped  int64  // when that clock last jumped while it counted; 0: never
 	at      bool   // the person is at it
 	touched bool   // the person has written, or taken time
 	sent    *Said  // an answer under way
@@ -76,7 +77,7 @@ func (t *Tab) walk(visit func(m *Mark, c *cardStory)) {
 		if m.What == doClock {
 			for _, c := range stories {
 				if !c.at {
-					c.counted += m.JumpMS
+					c.counted, c.jumped = c.counted+m.JumpMS, m.At
 				}
 			}
 		}
@@ -176,7 +177,8 @@ func aCountdownIsAsLong(e *Evidence) {
 		if m.gaveUp() && (c.frame.Never || counted < c.frame.LeftMS) {
 			e.saw(t, m, "it gave up after %d ms, its claim said %d at %d", counted, c.frame.LeftMS, c.frame.At)
 		}
-		if m.What != markFrame && m.Shows != nil && m.Shows.Running && counted > c.frame.LeftMS+giveUpSlack && !c.at && m.Shows.Seq == c.shows.Seq {
+		looked := c.jumped == 0 || m.At > c.jumped+giveUpSlack // at its clock, since that jumped
+		if looked && m.What != markFrame && m.Shows != nil && m.Shows.Running && counted > c.frame.LeftMS+giveUpSlack && !c.at && m.Shows.Seq == c.shows.Seq {
 			e.saw(t, m, "its countdown still runs after %d ms, its claim said %d at %d", counted, c.frame.LeftMS, c.frame.At)
 		}
 	})
