@@ -275,7 +275,7 @@ func aRefusedAnswerIsStillThere(e *Evidence) {
 		if _, refused := m.Said.Answer.Msg.(*messages.Refusal); !refused || c.shows == nil || c.shows.Key != cardKey(t, m.Call) {
 			return // of a call without an id the card goes with its request
 		}
-		if m.Shows == nil || m.Shows.Frozen || m.Shows.Draft != c.wrote {
+		if m.Shows == nil || m.Shows.Frozen || !sameWords(m.Shows.Draft, c.wrote) {
 			e.saw(t, m, "%s was refused; it was made of %s, and now it shows: %v", brief(m.Said.Cmd), c.wrote, m.Shows)
 		}
 	})
@@ -287,7 +287,7 @@ func aCardIsWhatWasTold(e *Evidence) {
 		s := m.Shows
 		switch {
 		case s != nil && (s.Review || s.Frozen || s.Key != cardKey(t, m.Call)), s == nil && c.shows != nil && c.shows.Key != cardKey(t, m.Call):
-		case s == nil && c.takesAnswers() && c.shows != nil:
+		case s == nil && c.takesAnswers() && c.shows != nil && !c.shows.Review:
 			e.saw(t, m, "its card is gone, and it was told that the question is %s", c.told)
 		case s != nil && c.takesAnswers() && s.State != c.told:
 			e.saw(t, m, "the card says %s, and it was told that the question is %s", s.State, c.told)

@@ -44,7 +44,7 @@ client p in s1 on h1
   tab
   find k3 within 9s
   edit k3
-  wait 2056ms
+  wait 2061ms
   submit k3
   find k4 within 20s
   wait 1s

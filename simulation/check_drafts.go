@@ -2,6 +2,8 @@ package simulation
 
 import (
 	"encoding/json"
+	"math"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -22,6 +24,11 @@ type keptDraft struct {
 func kept(text string) (d keptDraft) {
 	_ = json.Unmarshal([]byte(text), &d) // then it says nothing that is compared here
 	return d
+}
+
+// sameWords: two drafts have the same in them, whatever their card says of the wait.
+func sameWords(a, b string) bool {
+	return reflect.DeepEqual(kept(a).Drafts, kept(b).Drafts)
 }
 
 // says: the draft, as its person wrote it, is these answers.
@@ -52,12 +59,15 @@ func draftsOutliveTheirPage(e *Evidence) {
 		}
 		last[name] = t
 		shown := map[string]bool{}
+		synced := t.synced()
 		t.walk(func(m *Mark, c *cardStory) {
 			s := m.Shows
 			if s == nil || s.Review || shown[s.Key] {
 				return
 			}
-			shown[s.Key] = true
+			if shown[s.Key] = true; m.Step > synced {
+				return // there was no such card, and its draft was dropped
+			}
 			if e.account(t.Session).stamp(s.Seq).At > t.From {
 				return // the store had what was written to something that was asked before
 			}
@@ -66,6 +76,14 @@ func draftsOutliveTheirPage(e *Evidence) {
 			}
 		})
 	}
+}
+
+// synced is when a page had seen every row there was, in steps of the world.
+func (t *Tab) synced() int {
+	if i := slices.IndexFunc(t.Marks, func(m Mark) bool { return m.What == markSynced }); i >= 0 {
+		return t.Marks[i].Step
+	}
+	return math.MaxInt
 }
 
 // keptDrafts: what a page had written on it is what the next one found, if no

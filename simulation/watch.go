@@ -16,10 +16,11 @@ type watch struct {
 	tab    *tab
 	host   *host
 	line   *line
-	served bool  // its host has taken it up
-	cursor int64 // at the host: what has been sent
-	caught bool  // at the host: every row there was has been sent
-	live   bool  // at the tab: it has seen them
+	served bool                    // its host has taken it up
+	cursor int64                   // at the host: what has been sent
+	caught bool                    // at the host: every row there was has been sent
+	live   bool                    // at the tab: it has seen them
+	start  []*messages.QuestionRow // at the tab: a starting list that is not whole
 	over   bool
 }
 
@@ -107,12 +108,20 @@ func (s *watch) show() {
 	}
 }
 
-// sees is what the tab hears.
+// sees is what the tab hears. A starting list that was cut off is thrown away, as
+// by a real client: it may show what has ended since.
 func (t *tab) sees(s *watch, m *messages.WatchQuestionsResponse) {
 	if s.over || t.over {
 		return
 	}
-	if m.GetCursor() > 0 {
+	if !s.live && !m.GetLive() && m.GetCursor() == 0 {
+		s.start = append(s.start, m.GetQuestion())
+		return
+	}
+	for _, row := range s.start {
+		t.sawRow(row)
+	}
+	if s.start = nil; m.GetCursor() > 0 {
 		t.cursor = m.GetCursor()
 	}
 	if m.GetLive() {
