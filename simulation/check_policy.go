@@ -91,7 +91,7 @@ func graceForTheUnheard(e *Evidence) {
 			if !e.heldIn(a, l, h) || h.Framed < s.recorded || h.Framed >= s.ended {
 				continue
 			}
-			if cut, only := e.cutOff(a, h, s); only && s.ended < cut-renewMS-e.Plan.Network.DelayMax.Milliseconds()+leaseMS+grace && (h.Over == 0 || h.Over > cut && h.How == "unavailable") && e.passed(h) == 0 {
+			if cut, only := e.cutOff(a, h, s); only && s.ended < cut-renewMS-e.lag()-e.Plan.Network.DelayMax.Milliseconds()+leaseMS+grace && (h.Over == 0 || h.Over > cut && h.How == "unavailable") && e.passed(h) == 0 {
 				e.fail("call %s ran out at %d (event %d), and %s, who held it, was cut off at %d; the lease is %d ms and the grace %d. %s", l.call, s.ended, end.seq, h.Party, cut, leaseMS, grace, a.story(l.call))
 			}
 		}

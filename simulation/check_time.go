@@ -178,11 +178,14 @@ const (
 
 // builtWithin is how long it takes until the timer of a wait that was recorded
 // runs: its session hears of that, and then the wait of its seed.
-func (e *Evidence) builtWithin() int64 {
+func (e *Evidence) builtWithin() int64 { return 100 + 3*e.lag() }
+
+// lag is how late anything may happen that could.
+func (e *Evidence) lag() int64 {
 	if e.Plan.Schedule.Early > 0 {
-		return 3 * earlyMax
+		return earlyMax
 	}
-	return 100
+	return 0
 }
 
 // notAfterItsTime holds for calls that nothing troubled, and for all once the
