@@ -176,6 +176,8 @@ func (r register) pending() register {
 func (q *question) takenOver(r register) register {
 	switch {
 	case r.is != open:
+	case q.timed && q.ask.GetParentCallId() != "": // repair has no other result for a sub-call that can be answered late
+		r.is, r.result, r.last = continued, "pending", "root_changed"
 	case q.timed:
 		r.is, r.result, r.last = continued, "error "+string(messages.AskAborted), "root_changed"
 	default:
