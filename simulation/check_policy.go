@@ -139,14 +139,25 @@ func claimsHearOfTheEnd(e *Evidence) {
 		if len(l.states) < 2 || a.latest[l.call] != l {
 			continue
 		}
-		ended := max(a.stamp(l.states[1].seq).At, e.History.Healed) + settledSoon
+		end := a.stamp(l.states[1].seq).At
 		for _, h := range e.History.Holds {
+			ended := e.heardBy(a, h, end)
 			remote := h.Session == a.name && h.Call == l.call && h.Framed != 0 && h.Framed < ended
 			if remote && h.Framed >= a.stamp(l.wait).At && (h.Over == 0 && e.Now > ended || h.Over > ended) && !e.frameLost() {
 				e.fail("%s has held %s since %d; the call ended at %d, and the claim %s. %s", h.Party, l.call, h.Framed, a.stamp(l.states[1].seq).At, overAt(h), a.story(l.call))
 			}
 		}
 	}
+}
+
+// heardBy is when a claim has heard of an end: soon, while its session is where it
+// was when it was opened, and nothing goes wrong.
+func (e *Evidence) heardBy(a *account, h *Hold, end int64) int64 {
+	soon := end + e.slack(a, end, end)
+	if h.Framed < end && e.calm(h.Opened, soon, anyFault) && a.openedBetween(h.Opened, soon) == 0 && !e.movedBefore(a, soon) {
+		return soon
+	}
+	return max(end, e.History.Healed) + settledSoon
 }
 
 // frameLost: what a host says to a client may be lost, and is not said again.

@@ -125,6 +125,7 @@ var policyLies = []liesOf{
 			d.reword(ev, `}]}}`, `}]},"error":{"name":"Error","code":"NO_PROVIDER","message":""}}`)
 		}, "told as recorded"},
 		{"claims hear of the end", "was held until 80000", func(d doctor) { d.hold("p", "q1").Over = 80_000 }, ""},
+		{"claims hear of the end", "the claim was held until", func(d doctor) { d.hold("p", "q1").Over += 3_000 }, ""},
 		{"a late answer may be unwanted", "sub-6 by p was not to be a late answer", func(d doctor) {
 			d.saying("p", "Submit", "sub-6").Cmd.(*messages.SubmitRequest).OnExpired = messages.OnExpired_ON_EXPIRED_REJECT
 		}, "one register"},

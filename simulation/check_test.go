@@ -289,7 +289,7 @@ func TestEveryInvariantCanFail(t *testing.T) {
 		}, "accepted is kept"},
 		{"no deadline under a claim", "while o had held it since 1500", func(d doctor) {
 			d.History.Holds = append(d.History.Holds, &Hold{Party: "o", Session: "s1", Call: "q2", Opened: 1400, Framed: 1500})
-		}, ""},
+		}, "claims hear of the end"},
 		{"not before its time", "500 ms before its deadline", func(d doctor) {
 			ev := d.find(sessionlog.TypeSettled, "q2", "pending")
 			r, err := sessionlog.DecodeWait(d.find(sessionlog.TypeWait, "q2"))
