@@ -44,6 +44,9 @@ type CardsConfig struct {
 type StoredDraft struct {
 	Session, Key string
 	Draft        json.RawMessage
+	// CallSeq is the call's place in the log: one that is asked again under its
+	// id is another one. 0: a store that does not know it.
+	CallSeq int64
 }
 
 // heldCard is one card, and what the client holds for it.
@@ -343,7 +346,12 @@ func (s *cardsStep) create(row *messages.QuestionRow, review bool) *heldCard {
 	e.draft = e.untouched
 	s.cards = append(s.cards, e)
 	s.seat(e)
-	stored, ok := ReadDraft(s.stored(e.key), len(row.GetQuestions()))
+	kept := s.stored(e.key)
+	if kept.CallSeq != 0 && kept.CallSeq != row.GetCallSeq() { // it answers another question
+		s.drop(e.key)
+		return e
+	}
+	stored, ok := ReadDraft(kept.Draft, len(row.GetQuestions()))
 	switch {
 	case ok && review:
 		e.draft.Page = stored.Page // and nothing else of it
@@ -356,13 +364,13 @@ func (s *cardsStep) create(row *messages.QuestionRow, review bool) *heldCard {
 	return e
 }
 
-func (c *Cards) stored(key string) json.RawMessage {
+func (c *Cards) stored(key string) StoredDraft {
 	for _, d := range c.config.Drafts {
 		if d.Key == key {
-			return d.Draft
+			return d
 		}
 	}
-	return nil
+	return StoredDraft{}
 }
 
 // seat shows a card, as the last one.
@@ -485,7 +493,7 @@ func (s *cardsStep) drop(key string) {
 }
 
 func (s *cardsStep) keep(e *heldCard) {
-	d := StoredDraft{e.row.GetSession(), e.key, e.draft.Store()}
+	d := StoredDraft{e.row.GetSession(), e.key, e.draft.Store(), e.row.GetCallSeq()}
 	at := slices.IndexFunc(s.config.Drafts, func(d StoredDraft) bool { return d.Key == e.key })
 	if at < 0 {
 		s.config.Drafts = append(s.config.Drafts, d)

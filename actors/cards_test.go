@@ -238,6 +238,32 @@ func TestACardWaitsForItsAnswer(t *testing.T) {
 	require.ErrorIs(t, c.said[0], messages.Refuse(messages.Settled, ""))
 }
 
+// M5: a draft is of its question, and not of another one that has its id now.
+func TestADraftIsOfItsCall(t *testing.T) {
+	c := newClient(t, actors.CardsConfig{})
+	c.see("c1", "continued")
+	c.choose(k1, "x")
+	require.EqualValues(t, 1, c.config.Drafts[0].CallSeq)
+	unknown := slices.Clone(c.config.Drafts)
+	unknown[0].CallSeq = 0
+
+	again := newClient(t, c.config)
+	again.see("c1", "continued")
+	require.Equal(t, []string{"x"}, again.sight(k1).Draft.Items[0].Selected)
+
+	anew := rowOf("c1", "open")
+	anew.CallSeq = 2
+	again = newClient(t, c.config)
+	again.do(actors.RowSeen{Row: anew})
+	require.Empty(t, again.sight(k1).Draft.Items[0].Selected)
+	require.Equal(t, actors.WaitCounting, again.sight(k1).View.Wait)
+	require.Empty(t, again.config.Drafts, "nobody will want it")
+
+	again = newClient(t, actors.CardsConfig{Drafts: unknown})
+	again.do(actors.RowSeen{Row: anew})
+	require.Equal(t, []string{"x"}, again.sight(k1).Draft.Items[0].Selected, "a store that does not say whose it is")
+}
+
 // An answer that is on its way when its call is asked again loses its card, not
 // the word about it (P2). The new card is free.
 func TestAnAnswerOutlivesItsCard(t *testing.T) {

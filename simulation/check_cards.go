@@ -20,7 +20,7 @@ var cardInvariants = []Invariant{
 	{"sent once, as written", "a card sends an answer when its person says so, once, with what the person wrote", []string{"Q-222", "Q-232", "Q-233"}, sentOnceAsWritten},
 	{"the person is told", "who sent an answer is told that it was taken if it was, and else why not", []string{"Q-185", "Q-235"}, thePersonIsTold},
 	{"a refused answer is still there", "an answer that was refused is still on its card, to be sent again, if the question still takes one", []string{"P2", "Q-234", "Q-235"}, aRefusedAnswerIsStillThere},
-	{"drafts outlive their page", "what was written on a card is there again after its page was loaded again, unless the store was lost", []string{"Q-223", "Q-224"}, draftsOutliveTheirPage},
+	{"drafts outlive their page", "what was written on a card is there again after its page was loaded again, unless the store was lost, and on no other question's", []string{"Q-223", "Q-224", "M5"}, draftsOutliveTheirPage},
 	{"a card is what its tab was told", "a tab has a card of each question that it was told can be answered, and of no other, and the card says which kind it is", []string{"Q-170", "Q-210", "Q-211", "Q-212"}, aCardIsWhatWasTold},
 	{"a hidden card goes on", "closing the card of a call with an id sends nothing and lets go of nothing", []string{"Q-187"}, aHiddenCardGoesOn},
 	{"rows are told in order", "a tab is told what was recorded of a question, in the order in which it was, and of nothing else", []string{"N7", "N9"}, rowsAreToldInOrder},

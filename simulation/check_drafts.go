@@ -68,11 +68,13 @@ func draftsOutliveTheirPage(e *Evidence) {
 			if shown[s.Key] = true; m.Step > synced {
 				return // there was no such card, and its draft was dropped
 			}
-			if e.account(t.Session).stamp(s.Seq).At > t.From {
-				return // the store had what was written to something that was asked before
-			}
-			if was := t.Kept[s.Key]; was != "" && c.told != "" && was != s.Draft && len(kept(was).Drafts) == len(kept(s.Draft).Drafts) {
+			was, its := t.Kept[s.Key], t.KeptOf[s.Key] == s.Seq
+			switch {
+			case was == "" || c.told == "" || len(kept(was).Drafts) != len(kept(s.Draft).Drafts):
+			case its && was != s.Draft:
 				e.saw(t, m, "the store had %s, and the card begins with %s", was, s.Draft)
+			case !its && was == s.Draft && kept(was).Wait != "":
+				e.saw(t, m, "the card of the call at event %d begins with %s, which was written for the one at event %d", s.Seq, was, t.KeptOf[s.Key])
 			}
 		})
 	}

@@ -13,7 +13,8 @@ import (
 type browser struct {
 	party *party
 	store []actors.StoredDraft
-	skew  int64 // of the wall clock
+	of    map[string]int64 // the call that a draft was written for, by its card
+	skew  int64            // of the wall clock
 	tabs  []*tab
 	gone  []*tab // pages that said goodbye
 	at    int    // the tab that the person is at
@@ -41,7 +42,7 @@ const (
 // tabs stay open.
 func (p *party) client(l *Loop) {
 	if p.browser == nil {
-		p.browser = &browser{party: p}
+		p.browser = &browser{party: p, of: map[string]int64{}}
 		p.browser.open()
 	} else {
 		p.browser.restore()
@@ -209,9 +210,10 @@ func (b *browser) jump(act Act) {
 
 // The store.
 
-func (b *browser) keep(d actors.StoredDraft) {
+func (b *browser) keep(d actors.StoredDraft, call int64) {
 	b.drop(d.Key)
 	b.store = append(b.store, d)
+	b.of[d.Key] = call
 }
 
 func (b *browser) drop(key string) {

@@ -13,8 +13,10 @@ type Tab struct {
 	From           int64
 	Until          int64  // 0: at the end of the run
 	How            string // it ended
-	// Kept are the drafts that it found in the store, by card.
-	Kept map[string]string
+	// Kept are the drafts that it found in the store, by card, and KeptOf are the
+	// calls that they were written for, by their place in the log.
+	Kept   map[string]string
+	KeptOf map[string]int64
 	// Marks are what happened in it, in order.
 	Marks []Mark
 }

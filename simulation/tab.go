@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/parleyrun/parley/actors"
@@ -30,7 +31,7 @@ func (b *browser) load(n int) *tab {
 	p := b.party
 	w := p.w
 	t := &tab{party: p, rows: map[string]*messages.QuestionRow{}, claims: map[int]*hold{}, timers: map[string]*event{},
-		seen: &Tab{Party: p.name, Session: p.session, N: n, From: w.now, Kept: map[string]string{}}}
+		seen: &Tab{Party: p.name, Session: p.session, N: n, From: w.now, Kept: map[string]string{}, KeptOf: maps.Clone(b.of)}}
 	for _, d := range b.store {
 		t.seen.Kept[d.Key] = string(d.Draft)
 	}
@@ -166,7 +167,8 @@ func (t *tab) does(fx actors.CardsEffect, m *Mark) {
 	case actors.TimeCard:
 		t.time(fx)
 	case actors.KeepDraft:
-		t.party.browser.keep(actors.StoredDraft(fx))
+		card, _ := t.cards.Sight(fx.Key)
+		t.party.browser.keep(actors.StoredDraft(fx), card.Row.GetCallSeq())
 	case actors.DropDraft:
 		t.party.browser.drop(fx.Key)
 	case actors.SeatCard, actors.UnseatCard, actors.DrawCard, actors.CardGone: // see shown
