@@ -35,6 +35,10 @@ func (d *drawing) sit(p *PartyPlan) {
 	}
 	for _, call := range calls {
 		d.acts(p, Act{Verb: doFind, Call: call, For: d.ms(500, 8_000)})
+		if d.chance(20) {
+			d.glances(p, call)
+			continue
+		}
 		for range 1 + d.IntN(6) {
 			d.atCard(p, call)
 		}
@@ -46,6 +50,14 @@ func (d *drawing) sit(p *PartyPlan) {
 	for d.chance(30) {
 		d.acts(p, Act{Verb: doClose})
 	}
+}
+
+// glances: a person comes to a card now and then, and does nothing to it.
+func (d *drawing) glances(p *PartyPlan, call string) {
+	for range 1 + d.IntN(2) {
+		d.acts(p, Act{Verb: doFocus, Call: call}, Act{Verb: doWait, For: d.ms(500, 4_000)}, Act{Verb: doBlur, Call: call}, Act{Verb: doWait, For: d.ms(1, 500)})
+	}
+	d.acts(p, Act{Verb: doWait, For: d.ms(1_000, 6_000)})
 }
 
 func (d *drawing) acts(p *PartyPlan, acts ...Act) { p.Acts = append(p.Acts, acts...) }
