@@ -27,7 +27,8 @@ var cardInvariants = []Invariant{
 	{"shown is what is recorded", "in the end every tab shows what the log says, and all tabs the same", []string{"P7", "Q-210", "Q-211"}, shownIsWhatIsRecorded},
 }
 
-// Two seconds in which a tick comes, and a bit of a client that is slow.
+// giveUpSlack is how late a card may give up: its next tick, at a client that is
+// slow.
 const giveUpSlack = 1_000 + 3*earlyMax
 
 // cardStory is a card in one page of a tab, up to a mark.
@@ -360,7 +361,7 @@ func shownIsWhatIsRecorded(e *Evidence) {
 	type key struct{ party, call string }
 	shows := map[key]string{}
 	for _, t := range e.History.Tabs {
-		if t.Until != 0 {
+		if t.How != "" {
 			continue
 		}
 		last := map[string]*Mark{}

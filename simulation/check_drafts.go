@@ -92,7 +92,7 @@ func (t *Tab) synced() int {
 // other tab could change it.
 func (e *Evidence) keptDrafts(before, after *Tab) {
 	if slices.ContainsFunc(e.History.Tabs, func(t *Tab) bool {
-		return t.Party == before.Party && t.N != before.N && t.From <= before.Until && (t.Until == 0 || t.Until >= before.From)
+		return t.Party == before.Party && t.N != before.N && t.From <= before.Until && (t.How == "" || t.Until >= before.From)
 	}) {
 		return
 	}

@@ -11,8 +11,8 @@ type Tab struct {
 	Party, Session string
 	N              int // the tab, from 1
 	From           int64
-	Until          int64  // 0: at the end of the run
-	How            string // it ended
+	Until          int64  // if it ended
+	How            string // it ended; empty: it did not
 	// Kept are the drafts that it found in the store, by card, and KeptOf are the
 	// calls that they were written for, by their place in the log.
 	Kept   map[string]string
