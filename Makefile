@@ -1,6 +1,6 @@
 # One command each; `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help test check lint generate verify fuzz bench crash e2e faults sim soak mutants sdk fmt ready npm
+.PHONY: help test check lint generate verify fuzz bench crash e2e faults sim soak simcover mutants sdk fmt ready npm
 
 GO       ?= go
 LINT     := bin/golangci-lint
@@ -59,6 +59,9 @@ mutants: ## every planted mistake against the simulation: make mutants ONLY=clai
 
 sim: ready ## N seeds (20000) of the simulation, every profile in turn, and the same bytes in every process
 	@N='$(if $(filter file,$(origin N)),20000,$(N))' GO="$(GO)" tools/sim run
+
+simcover: ## what the simulation never reaches of the machines, and why: SEEDS (4000); writes docs/simulation.md
+	$(GO) run ./internal/cmd/simcover -seeds $(or $(SEEDS),4000)
 
 soak: ## as many seeds as SOAK (10m) allows, from FIRST on; writes figures into docs/simulation.md
 	@SOAK='$(or $(SOAK),10m)' FIRST='$(or $(FIRST),1000000)' GO="$(GO)" tools/sim soak

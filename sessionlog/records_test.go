@@ -3,6 +3,7 @@ package sessionlog
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"testing"
 )
 
@@ -98,4 +99,29 @@ func TestBrokenRecords(t *testing.T) {
 	}
 	_, err = DecodeSettled(NewEvent(TypeSettled, json.RawMessage(`{"callId":"c"}`)))
 	isTrue(t, err != nil, "no outcome")
+}
+
+// A record of a newer build may have any number of fields: the known ones are
+// read, wherever they stand, and of a repeated one the last counts.
+func TestARecordMayHaveMoreFieldsThanOurs(t *testing.T) {
+	for more := range 20 {
+		data := []byte(`{"callId":"old","outcome":"answered"`)
+		for i := range more {
+			data = fmt.Appendf(data, `,"new%d":[%d,"callId"]`, i, i)
+		}
+		data = append(data, `,"by":"ada","callId":"c1"}`...)
+		r, err := DecodeSettled(Event{Type: TypeSettled, Data: data})
+		noError(t, err)
+		equal(t, SettledRecord{CallID: "c1", Outcome: "answered", By: "ada"}, r, more)
+	}
+}
+
+// Where a string ends is decided by the backslashes in front of its quotes.
+func TestSkipStringEndsAtItsOwnQuote(t *testing.T) {
+	for text, want := range map[string]int{
+		`""`: 2, `"a" `: 3, `"\""`: 4, `"\\"`: 4, `"\\\""x`: 6, `"\\\\"`: 6, `"{\"a\":\"\\\"\"}",`: 18,
+		`"`: 1, `"\"`: 3, `"\\\"`: 5, `"a\`: 3,
+	} {
+		equal(t, want, skipString([]byte(text), 0), text)
+	}
 }
