@@ -131,7 +131,7 @@ func Example_claim() {
 	agent, _ := node.Attach(ctx, "session-1", "agent-1", parley.AttachOptions{})
 	first := ask(agent, "call-1", time.Second)
 	claim, _ := node.AttachWait(ctx, "session-1", "call-1")
-	second := ask(agent, "call-2", time.Second)
+	second := ask(agent, "call-2", 2*time.Second)
 
 	show(<-second)
 	row, _ := node.Question(ctx, "session-1", "call-1")
