@@ -104,6 +104,7 @@ func (d *drawing) tugger(host int) {
 // relay: a session is given to another host on a slow disk. At the one that had
 // it people speak just then, so that something is recorded while the other takes
 // over; at the other an agent and its copies ask at once, and again, what waits.
+// Or they are silent until something was asked at the other, and then answer that.
 func (d *drawing) relay() {
 	p := d.p
 	p.Hosts, p.For = 2, d.ms(4_000, 8_000)
@@ -123,8 +124,18 @@ func (d *drawing) relay() {
 		})...)
 		p.Parties = append(p.Parties, a)
 	}
+	speaks := func() []Act {
+		return []Act{{Verb: doWait, For: d.ms(given-200, given+400)}, {Verb: doSteer}, {Verb: doWait, For: d.ms(1, 2_000)}, {Verb: doSteer}}
+	}
+	if d.chance(40) {
+		first := &p.Parties[0]
+		first.Acts = append([]Act{{Verb: doUntil, For: d.ms(given+10, given+300)}, {Verb: doStart, Call: oneCall, For: pick(d, time.Second, 60*time.Second)}}, first.Acts[1:]...)
+		speaks = func() []Act {
+			return []Act{{Verb: doUntil, For: d.ms(given+700, given+2_500)}, {Verb: doSubmit, Call: oneCall}, {Verb: doWait, For: d.ms(1, 500)}, pick(d, Act{Verb: doSteer}, Act{Verb: doDismiss, Call: oneCall})}
+		}
+	}
 	for i := range 3 {
-		d.person(fmt.Sprintf("p%ds1", i+1), 0, Act{Verb: doWait, For: d.ms(given-200, given+400)}, Act{Verb: doSteer}, Act{Verb: doWait, For: d.ms(1, 2_000)}, Act{Verb: doSteer})
+		d.person(fmt.Sprintf("p%ds1", i+1), 0, speaks()...)
 	}
 }
 
