@@ -65,13 +65,11 @@ func draftsOutliveTheirPage(e *Evidence) {
 			if s == nil || s.Review || shown[s.Key] {
 				return
 			}
-			if shown[s.Key] = true; m.Step > synced {
-				return // there was no such card, and its draft was dropped
-			}
+			shown[s.Key] = true
 			was, its := t.Kept[s.Key], t.KeptOf[s.Key] == s.Seq
 			switch {
 			case was == "" || c.told == "" || len(kept(was).Drafts) != len(kept(s.Draft).Drafts):
-			case its && was != s.Draft:
+			case its && was != s.Draft && m.Step <= synced: // else there was no such card, and its draft was dropped
 				e.saw(t, m, "the store had %s, and the card begins with %s", was, s.Draft)
 			case !its && was == s.Draft && kept(was).Wait != "":
 				e.saw(t, m, "the card of the call at event %d begins with %s, which was written for the one at event %d", s.Seq, was, t.KeptOf[s.Key])

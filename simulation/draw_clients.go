@@ -69,7 +69,7 @@ func (d *drawing) atCard(p *PartyPlan, call string) {
 	on := func(verb string, with ...string) Act {
 		return Act{Verb: verb, Call: call, With: pick(d, append(with, "")...)}
 	}
-	switch d.IntN(18) {
+	switch d.IntN(19) {
 	case 0, 1:
 		d.acts(p, wait)
 	case 2:
@@ -100,5 +100,7 @@ func (d *drawing) atCard(p *PartyPlan, call string) {
 		}
 	case 17:
 		d.acts(p, on(doTakeBack))
+	case 18: // its own rival
+		d.acts(p, on(doEdit), Act{Verb: doTab}, Act{Verb: doFind, Call: call, For: d.ms(100, 2_000)}, on(doEdit), on(doSubmit), Act{Verb: doNext}, on(doSubmit))
 	}
 }
