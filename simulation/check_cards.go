@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -217,8 +218,9 @@ func aLiveCardHolds(e *Evidence) {
 func anAnswerKeepsItsClaim(e *Evidence) {
 	e.cards(func(t *Tab, m *Mark, c *cardStory) {
 		anew := c.shows != nil && c.seq != c.shows.Seq
-		if c.sent != nil && len(m.LetGo) > 0 && m.What != markReplied && !anew {
-			e.saw(t, m, "it lets go of its claim, and %s has no answer", brief(c.sent.Cmd))
+		sent := cmp.Or(m.submission(), c.sent)
+		if sent != nil && len(m.LetGo) > 0 && m.What != markReplied && !anew {
+			e.saw(t, m, "it lets go of its claim, and %s has no answer", brief(sent.Cmd))
 		}
 	})
 }
