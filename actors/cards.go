@@ -302,8 +302,9 @@ func answerable(row *messages.QuestionRow) bool {
 // see follows the projection.
 func (s *cardsStep) see(row *messages.QuestionRow) {
 	e := s.of(row)
-	if e != nil && answerable(row) && (e.review || e.row.GetCallSeq() != row.GetCallSeq()) {
-		s.remove(e) // it was asked again: what was drafted answers another question
+	again := e != nil && e.row.GetCallSeq() != row.GetCallSeq()
+	if e != nil && (answerable(row) && (e.review || again) || again && !e.review && row.GetCallSeq() > e.row.GetCallSeq()) {
+		s.remove(e) // it was asked again, and perhaps answered: what was drafted answers another question
 		e = nil
 	}
 	switch {

@@ -284,6 +284,22 @@ func TestAnAnswerOutlivesItsCard(t *testing.T) {
 	require.Len(t, c.said, 1, "once")
 }
 
+// a draft answers the asking that it was written for, also when the next
+// asking was answered by somebody else before it could be seen open.
+func TestADraftIsNotCarriedOverAnAnsweredAsking(t *testing.T) {
+	c := newClient(t, actors.CardsConfig{})
+	c.see("c1", "continued")
+	c.choose(k1, "x")
+	c.do(actors.Sent{Key: k1, Submission: "a"}) // it is on its way meanwhile
+	for _, state := range []string{"replied", "open"} { // and the reply was taken back
+		anew := rowOf("c1", state)
+		anew.CallSeq = 2
+		c.do(actors.RowSeen{Row: anew})
+	}
+	require.Empty(t, c.sight(k1).Draft.Items[0].Selected)
+	require.NotEqual(t, actors.WaitEditing, c.sight(k1).View.Wait)
+}
+
 // nobody waits where no frame comes, and a claim that was lost is opened again.
 func TestClaimsThatEnd(t *testing.T) {
 	c := newClient(t, actors.CardsConfig{})
