@@ -2,8 +2,10 @@ package journal
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/parleyrun/parley/messages"
+	"github.com/parleyrun/parley/sessionlog"
 )
 
 // Empty reports whether the batch records nothing: it only proves that its
@@ -47,27 +49,25 @@ func (b Batch) Check() error {
 	return nil
 }
 
-// Lines joins the batch's event lines with line feeds: the bytes a backend
-// keeps. A line with a line feed inside would split a record when it is read
-// (fault G3) and is refused with messages.Bug.
+// Lines joins the records of the batch's events with line feeds: the bytes a
+// backend keeps. Events that were read from packed rows are those rows again. A
+// line with a line feed inside would split a record when it is read (fault G3)
+// and is refused with messages.Bug.
 func (b Batch) Lines() ([]byte, error) {
-	switch len(b.Events) {
-	case 0:
+	if len(b.Events) == 0 {
 		return nil, nil
-	case 1:
-		line := b.Events[0].Line()
-		if bytes.IndexByte(line, '\n') >= 0 {
-			return nil, errLineFeed(b.Session, b.Seq)
-		}
-		return line, nil
 	}
-	lines, size := make([][]byte, len(b.Events)), 0
-	for i, ev := range b.Events {
-		lines[i] = ev.Line()
-		if bytes.IndexByte(lines[i], '\n') >= 0 {
-			return nil, errLineFeed(b.Session, b.Seq+int64(i))
+	var few [4][]byte // most appends are short
+	lines, size := few[:0], 0
+	for line := range sessionlog.Records(slices.Values(b.Events)) {
+		if bytes.IndexByte(line, '\n') >= 0 {
+			return nil, messages.Refuse(messages.Bug, "record %d of an append to %s at %d has a line feed inside its line", len(lines), b.Session, b.Seq)
 		}
-		size += len(lines[i]) + 1
+		lines = append(lines, line)
+		size += len(line) + 1
+	}
+	if len(lines) == 1 {
+		return lines[0], nil
 	}
 	out := make([]byte, 0, size)
 	for i, line := range lines {
@@ -77,10 +77,6 @@ func (b Batch) Lines() ([]byte, error) {
 		out = append(out, line...)
 	}
 	return out, nil
-}
-
-func errLineFeed(session string, seq int64) error {
-	return messages.Refuse(messages.Bug, "event %d of session %s has a line feed inside its line", seq, session)
 }
 
 // Refused is the messages.Fenced error of a batch that found the session at

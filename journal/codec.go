@@ -66,19 +66,23 @@ func DecodeChanges(delta []byte) ([]sessionlog.RowChange, error) {
 // what does not follow from what was recorded, and where. The events keep
 // parts of lines, which must not change afterwards.
 func DecodeLines(dst []sessionlog.Event, lines []byte, seq, count int64) ([]sessionlog.Event, error) {
-	for i := range count {
+	for next, left := seq, count; left > 0; {
 		line, rest, more := bytes.Cut(lines, []byte{'\n'})
-		if more != (i+1 < count) {
-			return dst, fmt.Errorf("the batch at sequence number %d holds another number of events than the %d recorded", seq, count)
+		read := len(dst)
+		var err error
+		if dst, err = sessionlog.DecodeRecord(dst, line, left); err != nil {
+			return dst[:read], fmt.Errorf("the record at sequence number %d is not readable: %w", next, err)
 		}
-		ev, err := sessionlog.DecodeEvent(line)
-		if err != nil {
-			return dst, fmt.Errorf("the event at sequence number %d is not readable: %w", seq+i, err)
+		for _, ev := range dst[read:] {
+			if ev.Seq != next {
+				return dst[:read], fmt.Errorf("the event at sequence number %d says it has number %d", next, ev.Seq)
+			}
+			next, left = next+1, left-1
 		}
-		if ev.Seq != seq+i {
-			return dst, fmt.Errorf("the event at sequence number %d says it has number %d", seq+i, ev.Seq)
+		if more != (left > 0) {
+			return dst[:read], fmt.Errorf("the batch at sequence number %d holds another number of events than the %d recorded", seq, count)
 		}
-		dst, lines = append(dst, ev), rest
+		lines = rest
 	}
 	if len(lines) > 0 {
 		return dst, fmt.Errorf("the batch at sequence number %d holds bytes after its %d events", seq, count)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // Log is a scanned file: the good records and what was left behind them.
@@ -21,8 +22,9 @@ type Log struct {
 
 // Scan reads a whole log file of generation v0 or v3 (L-030 to L-035). A tail that a crash can leave behind is cut off
 // and reported in the result, never dropped silently; damage in front of a finished turn, and a record that no crash
-// can produce, fail the whole file (L-034, L-010). The events share memory with data. The error is a *CorruptError or
-// an *UnsupportedError; types and surface are judged later, by ValidateEvents.
+// can produce, fail the whole file (L-034, L-010). The events share memory with data. The error is a *CorruptError, an
+// *UnsupportedError or, for packed rows that stand for too much, a *LimitError; types and surface are judged later, by
+// ValidateEvents.
 func Scan(data []byte) (Log, error) {
 	end := bytes.IndexByte(data, '\n')
 	if end < 0 {
@@ -35,31 +37,32 @@ func Scan(data []byte) (Log, error) {
 	}
 	pos := end + 1
 	log := Log{Header: header, CommittedBytes: int64(pos), Events: make([]Event, 0, roomFor(data[pos:]))}
-	var bad *CorruptError // the first problem; from here on nothing is accepted
-	for line := 2; ; line++ {
+	scan := scanner{version: header.Version, line: 1, left: newBudget(PackedEventsMax)}
+	good := 1 // lines that were accepted
+	for {
 		n := bytes.IndexByte(data[pos:], '\n')
 		if n < 0 {
 			break
 		}
 		text := data[pos : pos+n]
 		pos += n + 1
-		if bad == nil {
-			ev, err := scanRecord(header.Version, text, line, int64(len(log.Events)), &bad)
-			if err != nil {
+		scan.line++
+		if scan.bad == nil {
+			if log.Events, err = scan.record(log.Events, text); err != nil {
 				return Log{}, err
 			}
-			if bad == nil {
-				log.Events = append(log.Events, ev)
+			if scan.bad == nil {
 				log.CommittedBytes = int64(pos)
+				good++
 				continue
 			}
 		}
 		if rec, ok := parse(text); ok && rec.get("type").is(TypeTurnEnd) {
 			// A finished turn behind the damage proves that the loss is not a crash tail.
-			return Log{}, bad
+			return Log{}, scan.bad
 		}
 	}
-	log.mark(data, bad)
+	log.mark(data, good, scan.bad)
 	return log, nil
 }
 
@@ -70,46 +73,66 @@ func roomFor(data []byte) int {
 	return min(bytes.Count(data, []byte{'\n'}), len(data)/shortest)
 }
 
-// scanRecord reads one complete line that must be event `want`. A line that a crash could have left sets bad; a
-// record that is whole and in its place, but wrong, is an error at once.
-func scanRecord(version int, text []byte, line int, want int64, bad **CorruptError) (Event, error) {
+// scanner reads the records of a file in order.
+type scanner struct {
+	version int
+	line    int           // of the record, counted from 1
+	left    *budget       // of packed rows
+	bad     *CorruptError // the first problem that a crash can leave; from here on nothing is accepted
+}
+
+// record reads one complete line, which must go on behind the events that there are. A line that a crash could have
+// left sets bad; a record that is whole and in its place, but wrong, is an error at once.
+func (s *scanner) record(events []Event, text []byte) ([]Event, error) {
 	const remedy = "restore the file from a copy, or cut it before this line if what follows may be lost"
+	want := int64(len(events))
 	ev, err := decodeEvent(text)
 	if err == nil && ev.Seq == want {
-		return ev, nil
+		return append(events, ev), nil
 	}
 	rec, isJSON := parse(text)
 	seq, hasSeq := rec.get("seq").whole()
 	switch {
 	case !isJSON || !rec.isRecord():
-		*bad = &CorruptError{Line: line, Seq: -1, Problem: errUnparsable.Error(), Remedy: remedy}
-	case version == V0 && isPackedRow(rec):
-		return Event{}, &UnsupportedError{Line: line, Seq: -1, Problem: "packed chunk rows (" + string(rec.get("type")) + ") are not read by this build",
-			Remedy: "export the session from the program that wrote it without packing"}
+		s.bad = &CorruptError{Line: s.line, Seq: -1, Problem: errUnparsable.Error(), Remedy: remedy}
+	case s.version == V0 && packingOf(rec.get("type")) != nil:
+		return s.row(events, rec, text, remedy)
 	case !hasSeq:
-		*bad = &CorruptError{Line: line, Seq: -1, Problem: "the record has no seq", Remedy: remedy}
+		s.bad = &CorruptError{Line: s.line, Seq: -1, Problem: "the record has no seq", Remedy: remedy}
 	case seq != want:
-		*bad = &CorruptError{Line: line, Seq: seq, Problem: fmt.Sprintf("seq gap: expected %d", want), Remedy: remedy}
+		s.bad = &CorruptError{Line: s.line, Seq: seq, Problem: fmt.Sprintf("seq gap: expected %d", want), Remedy: remedy}
 	default:
-		return Event{}, &CorruptError{Line: line, Seq: seq, Problem: err.Error(), Remedy: remedy}
+		return events, &CorruptError{Line: s.line, Seq: seq, Problem: err.Error(), Remedy: remedy}
 	}
-	return Event{}, nil
+	return events, nil
 }
 
-// isPackedRow recognises the v0 rows that hold several chunk events (L-035, L-040).
-func isPackedRow(rec value) bool {
-	typ := rec.get("type")
-	return typ.is("text-chunks") || typ.is("reasoning-chunks") || typ.is("tool-call-chunks")
+// row reads a packed row, which is good or bad as a whole (L-035).
+func (s *scanner) row(events []Event, rec value, text []byte, remedy string) ([]Event, error) {
+	row, err := unpack(rec, s.left)
+	var limit *LimitError
+	switch want := int64(len(events)); {
+	case errors.As(err, &limit):
+		limit.Line = s.line
+		return events, limit
+	case err != nil:
+		s.bad = &CorruptError{Line: s.line, Seq: -1, Problem: err.Error(), Remedy: remedy}
+	case row.seq != want:
+		s.bad = &CorruptError{Line: s.line, Seq: row.seq, Problem: fmt.Sprintf("seq gap: expected %d", want), Remedy: remedy}
+	default:
+		return row.appendEvents(events, text), nil
+	}
+	return events, nil
 }
 
-// mark records what follows the last good record.
-func (l *Log) mark(data []byte, bad *CorruptError) {
+// mark records what follows the last good record, which is on line `good`.
+func (l *Log) mark(data []byte, good int, bad *CorruptError) {
 	l.TornBytes = int64(len(data)) - l.CommittedBytes
 	if l.TornBytes == 0 {
 		return
 	}
 	l.Torn = true
-	l.TornLine = 2 + len(l.Events)
+	l.TornLine = good + 1
 	switch {
 	case bad != nil:
 		l.TornProblem = bad.Problem
@@ -120,7 +143,7 @@ func (l *Log) mark(data []byte, bad *CorruptError) {
 	}
 }
 
-// Export writes the log as a file: the header, then one record per line (L-030). What was read is written byte for
+// Export writes the log as a file: the header, then its records, one per line (L-030, L-035). What was read is written byte for
 // byte. A log whose positions have gaps is refused with a *CorruptError before anything is written, because no reader
 // would accept it (L-011); other errors are the writer's.
 func Export(w io.Writer, h Header, events []Event) error {
@@ -134,11 +157,7 @@ func Export(w io.Writer, h Header, events []Event) error {
 		if !yield(h.Line()) {
 			return
 		}
-		for _, ev := range events {
-			if !yield(ev.Line()) {
-				return
-			}
-		}
+		Records(slices.Values(events))(yield)
 	}
 	var errs error
 	for line := range lines {

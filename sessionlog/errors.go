@@ -33,6 +33,19 @@ func (e *UnsupportedError) Error() string {
 	return describe("unsupported session log", e.Line, e.Seq, e.Problem, e.Remedy)
 }
 
+// LimitError says that a log is larger than this build reads. It is not damage.
+type LimitError struct {
+	Line    int    // line in the file counted from 1; 0 when the log did not come from a file
+	Limit   string // the name of the limit
+	Most    int64  // what it allows
+	Problem string // what is too much
+}
+
+// Error names the place, the problem and the limit.
+func (e *LimitError) Error() string {
+	return describe("session log too large", e.Line, -1, fmt.Sprintf("%s; the limit %s is %d", e.Problem, e.Limit, e.Most), "")
+}
+
 // DuplicateError refuses a message whose id is already pending in one of the two lists (L-063).
 type DuplicateError struct {
 	ID     string // the message id

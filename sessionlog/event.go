@@ -19,7 +19,8 @@ type Event struct {
 	SurfaceOp       json.RawMessage // nil, `"append"`, or the replace record (L-021); read-only
 	SourceEventSeqs []int64         // cited events (L-023); nil when absent, which differs from empty; read-only
 
-	line []byte // the bytes it was read from, nil once it was changed
+	line []byte     // the bytes it was read from, nil once it was changed
+	row  *packedRow // the packed row it was read from, nil if there is none or it was changed
 }
 
 // NewEvent makes an event that is not yet stamped (see At). The data is encoded compactly, without HTML escaping and
@@ -47,13 +48,13 @@ var surfaceAppend = json.RawMessage(`"append"`)
 
 // Appended returns the event marked as an addition at the end of the model's surface (L-021).
 func (e Event) Appended() Event {
-	e.SurfaceOp, e.line = surfaceAppend, nil
+	e.SurfaceOp, e.line, e.row = surfaceAppend, nil, nil
 	return e
 }
 
 // Citing returns the event citing these seqs (L-023). Without arguments the citation is removed.
 func (e Event) Citing(seqs ...int64) Event {
-	e.SourceEventSeqs, e.line = nil, nil
+	e.SourceEventSeqs, e.line, e.row = nil, nil, nil
 	if len(seqs) > 0 {
 		e.SourceEventSeqs = append([]int64(nil), seqs...)
 	}
@@ -62,17 +63,18 @@ func (e Event) Citing(seqs ...int64) Event {
 
 // Ours returns the event marked ignorable, as every type of our own must be (L-014).
 func (e Event) Ours() Event {
-	e.Ignorable, e.line = true, nil
+	e.Ignorable, e.line, e.row = true, nil, nil
 	return e
 }
 
 // At returns the event stamped with its position and the wall clock in epoch milliseconds (L-011, L-012).
 func (e Event) At(seq, time int64) Event {
-	e.Seq, e.Time, e.line = seq, time, nil
+	e.Seq, e.Time, e.line, e.row = seq, time, nil, nil
 	return e
 }
 
-// Line returns the encoded record without its line feed: the bytes it was read from, else the keys in the order type,
+// Line returns the encoded record without its line feed: the bytes it was read from if they are its own line (an event
+// of a packed row has none, see Records), else the keys in the order type,
 // seq, time, data and then ignorable, surfaceOp, sourceEventSeqs where present. The result is read-only.
 func (e Event) Line() []byte {
 	if e.line != nil {

@@ -44,7 +44,7 @@ func fillIn(t *testing.T, text []byte) (filled []byte, packed bool) {
 			fmt.Fprintf(&out, "%s,\"delegationDepth\":0}\n", open)
 		case i == 0:
 			fmt.Fprintf(&out, "%s\n", rec)
-		case isPackedRow(rec):
+		case IsPackedRow(rec):
 			packed = true
 			members := rec.get("data").get("texts")
 			if members == nil {
@@ -137,7 +137,7 @@ func recordedSurfaces(t *testing.T) map[string][]int64 {
 func checkPackedIsRefused(t *testing.T, header Header, text []byte) {
 	t.Helper()
 	for line := range strings.SplitSeq(string(text), "\n") {
-		if rec, ok := parse([]byte(line)); ok && isPackedRow(rec) {
+		if rec, ok := parse([]byte(line)); ok && IsPackedRow(rec) {
 			_, err := Scan([]byte(string(header.Line()) + "\n" + line + "\n"))
 			var unsupported *UnsupportedError
 			isTrue(t, errors.As(err, &unsupported), err)

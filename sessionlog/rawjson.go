@@ -398,10 +398,12 @@ func (v value) appendDecoded(dst []byte) []byte {
 	return dst
 }
 
+// safeMax is the largest whole number that a double holds exactly together with all below it.
+const safeMax = 1<<53 - 1
+
 // whole returns v when it is a number with a whole value that a double holds exactly, however it is spelled
 // (1, 1.0 and 1e0 are one number).
 func (v value) whole() (int64, bool) {
-	const safeMax = 1<<53 - 1
 	if !v.isNumber() {
 		return 0, false
 	}

@@ -47,24 +47,24 @@ func (v SurfaceView) Class(seq int64) Class {
 // Surface folds the log of generation version (V0 or V3). One violation of L-011 or L-020 to L-025 makes the whole log
 // unreadable (L-024); the error is a *CorruptError that names the event.
 func Surface(version int, events []Event) (SurfaceView, error) {
-	view := SurfaceView{Nodes: []int64{}, classes: make([]Class, len(events))}
-	for i, ev := range events {
-		if ev.Seq != int64(i) {
-			return SurfaceView{}, gap(ev.Seq, int64(i))
-		}
-		if err := checkSurfaceFields(version, ev); err != nil {
+	view := SurfaceView{classes: make([]Class, len(events))}
+	fold := NewSurfaceFold(version)
+	earlier := func(seq int64) (Event, error) { return events[seq], nil }
+	for _, ev := range events {
+		class, replaced, err := fold.Fold(ev, earlier)
+		if err != nil {
 			return SurfaceView{}, err
 		}
-		if !isSurface(version, ev.Type) {
+		view.classes[ev.Seq] = class
+		if replaced == nil {
 			continue
 		}
-		if string(ev.SurfaceOp) == `"append"` {
-			view.Nodes = append(view.Nodes, ev.Seq)
-		} else if err := view.replace(version, ev, events); err != nil {
-			return SurfaceView{}, err
+		for _, seq := range replaced.Shadowed {
+			view.classes[seq] = Shadowed
 		}
-		view.classes[ev.Seq] = Current
+		view.Replacements = append(view.Replacements, *replaced)
 	}
+	view.Nodes = slices.AppendSeq([]int64{}, fold.Nodes)
 	for _, seq := range view.Nodes {
 		if msg := derivedMessage(events[seq]); msg != nil {
 			view.Messages = append(view.Messages, json.RawMessage(msg))
@@ -109,41 +109,6 @@ func checkSurfaceFields(version int, ev Event) error {
 	return nil
 }
 
-// replace folds one replace operation: positions on the current surface decide, not seqs (L-021, L-022).
-func (v *SurfaceView) replace(version int, ev Event, events []Event) error {
-	start, end, ok := replaceRange(version, value(ev.SurfaceOp))
-	if !ok {
-		return corruptAt(ev.Seq, "surfaceOp of %q is neither \"append\" nor a replace record of format v%d", ev.Type, version)
-	}
-	from, to := slices.Index(v.Nodes, start), slices.Index(v.Nodes, end)
-	switch {
-	case from < 0:
-		return corruptAt(ev.Seq, "replace: start seq %d is not on the surface", start)
-	case to < 0:
-		return corruptAt(ev.Seq, "replace: end seq %d is not on the surface", end)
-	case from > to:
-		return corruptAt(ev.Seq, "replace: start seq %d stands behind end seq %d on the surface", start, end)
-	}
-	shadowed := slices.Clone(v.Nodes[from : to+1])
-	cited := slices.Sorted(slices.Values(ev.SourceEventSeqs))
-	for _, seq := range shadowed {
-		if _, found := slices.BinarySearch(cited, seq); !found {
-			return corruptAt(ev.Seq, "replace: sourceEventSeqs must cite every shadowed node; %d is missing", seq)
-		}
-	}
-	if ev.Type == TypeToolResult {
-		if err := checkResultRewrite(version, ev, shadowed, events); err != nil {
-			return err
-		}
-	}
-	for _, seq := range shadowed {
-		v.classes[seq] = Shadowed
-	}
-	v.Nodes = slices.Replace(v.Nodes, from, to+1, ev.Seq)
-	v.Replacements = append(v.Replacements, Replacement{Seq: ev.Seq, Start: start, End: end, Shadowed: shadowed})
-	return nil
-}
-
 // replaceRange reads a record of exactly three keys (L-021).
 func replaceRange(version int, op value) (start, end int64, ok bool) {
 	startKey, endKey := "start", "end"
@@ -167,11 +132,14 @@ func replaceRange(version int, op value) (start, end int64, ok bool) {
 }
 
 // checkResultRewrite lets a tool/result replace only one tool/result that differs in nothing but the inner content (L-025).
-func checkResultRewrite(version int, ev Event, shadowed []int64, events []Event) error {
+func checkResultRewrite(version int, ev Event, shadowed []int64, earlier func(seq int64) (Event, error)) error {
 	if len(shadowed) != 1 {
 		return corruptAt(ev.Seq, "a tool/result can replace exactly one node")
 	}
-	old := events[shadowed[0]]
+	old, err := earlier(shadowed[0])
+	if err != nil {
+		return err
+	}
 	if old.Type != TypeToolResult {
 		return corruptAt(ev.Seq, "a tool/result can replace only a tool/result")
 	}

@@ -49,9 +49,8 @@ func (c *cli) conformance(files []string, opts conformance.Options) error {
 			Passed   int            `json:"passed"`
 			Failed   int            `json:"failed"`
 			Improved int            `json:"improved"`
-			Packed   int            `json:"packed"`
 			NotBuilt map[string]int `json:"notBuilt"`
-		}{sum.Passed, sum.Failed, sum.Improved, sum.Packed, sum.NotBuilt}); err != nil {
+		}{sum.Passed, sum.Failed, sum.Improved, sum.NotBuilt}); err != nil {
 			return err
 		}
 	}

@@ -27,8 +27,6 @@ type Options struct {
 // Summary counts what became of the vectors.
 type Summary struct {
 	Passed, Failed, Improved int
-	// Packed are the scan vectors of packed rows (L-035), a kind that is not built. They are in none of the counts above.
-	Packed int
 	// NotBuilt counts the vectors of kinds that are not built, by kind. They are in none of the counts above.
 	NotBuilt map[string]int
 }
@@ -72,14 +70,20 @@ var runners = map[string]runner{
 	"late-answer": plain(RunLateAnswer),
 	"card":        plain(RunCard),
 	// The other kinds of session-log.jsonl.
-	"pack": nil, "unpack": nil, "segment": nil, "project": nil, "title": nil, "fallback-title": nil,
+	"pack":           plain(RunPack),
+	"unpack":         plain(RunUnpack),
+	"segment":        naming(nameSegment),
+	"project":        naming(nameProject),
+	"title":          naming(nameTitle),
+	"fallback-title": naming(nameFallback),
 	// The kinds of presentation.jsonl.
-	"reply":              presented(showReply),
-	"row":                presented(showRow),
-	"plan":               presented(showPlan),
-	"label":              presented(showLabel),
-	"source":             presented(showSource),
-	"session-extraction": nil, "session-query-tools": nil,
+	"reply":               presented(showReply),
+	"row":                 presented(showRow),
+	"plan":                presented(showPlan),
+	"label":               presented(showLabel),
+	"source":              presented(showSource),
+	"session-extraction":  RunExtraction,
+	"session-query-tools": nil,
 }
 
 // Kinds lists the kinds that Run can drive, and the known ones it cannot.
@@ -111,13 +115,10 @@ func Run(w io.Writer, files []string, opts Options) (Summary, error) {
 		}
 	}
 	_, _ = fmt.Fprintln(w, sum)
-	if sum.Packed > 0 {
-		_, _ = fmt.Fprintf(w, "%d scan vectors hold packed rows, a kind that is not built; they are in neither count\n", sum.Packed)
-	}
 	if len(sum.NotBuilt) > 0 {
 		return sum, &NotBuiltError{Kinds: counted(sum.NotBuilt)}
 	}
-	if sum.Passed+sum.Failed+sum.Improved+sum.Packed == 0 {
+	if sum.Passed+sum.Failed+sum.Improved == 0 {
 		return sum, ErrNothing
 	}
 	return sum, nil
@@ -168,12 +169,8 @@ func runLine(w io.Writer, where, file string, v []byte, opts Options, sum *Summa
 		return nil
 	}
 	run := runners[kind]
-	switch {
-	case run == nil:
+	if run == nil {
 		sum.NotBuilt[kind]++
-		return nil
-	case kind == "scan" && IsPacked(v):
-		sum.Packed++
 		return nil
 	}
 	switch verdict, why := judge(run, v, opts); verdict {
