@@ -35,7 +35,7 @@ const (
 // Import reads a session's log in the public format (L-030): the header, then
 // one event a line, each ended by a line feed. It is kept under the header's
 // own id, or under session if that is not empty, whole or not at all; Export
-// gives back its bytes. Questions that wait in it can be answered from then on,
+// gives back its bytes. A compressed log (L-039) is taken for what it holds. Questions that wait in it can be answered from then on,
 // if the log is of the generation that is written here (v3); an older one (v0)
 // can be read and exported. Nothing tells that a log has an end: its reader must
 // fail when it was cut off.
@@ -75,9 +75,24 @@ func (n *Node) beginImport() error {
 }
 
 // readImport reads the whole log. That its session exists is found out before
-// the bulk of it is read.
+// the bulk of it is read, unless it is compressed.
 func (n *Node) readImport(ctx context.Context, session string, log io.Reader) (name string, text []byte, err error) {
 	in := bufio.NewReader(io.LimitReader(log, ImportBytesMax+1))
+	start, err := in.Peek(len(frameMagic))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", nil, fmt.Errorf("read the log to import: %w", err)
+	}
+	if isCompressed(start) {
+		packed, err := readUpTo(in, nil)
+		if err != nil {
+			return "", nil, err
+		}
+		plain, err := inflate(packed)
+		if err != nil {
+			return "", nil, err
+		}
+		in = bufio.NewReader(bytes.NewReader(plain))
+	}
 	first, err := in.ReadBytes('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return "", nil, fmt.Errorf("read the log to import: %w", err)
@@ -95,14 +110,20 @@ func (n *Node) readImport(ctx context.Context, session string, log io.Reader) (n
 	if err := n.mustBeNew(ctx, name); err != nil {
 		return "", nil, err
 	}
-	buf := bytes.NewBuffer(first)
+	text, err = readUpTo(in, first)
+	return name, text, err
+}
+
+// readUpTo reads on behind start, up to the limit of an import.
+func readUpTo(in io.Reader, start []byte) ([]byte, error) {
+	buf := bytes.NewBuffer(start)
 	if _, err := buf.ReadFrom(in); err != nil {
-		return "", nil, fmt.Errorf("read the log to import: %w", err)
+		return nil, fmt.Errorf("read the log to import: %w", err)
 	}
 	if buf.Len() > ImportBytesMax {
-		return "", nil, messages.Refuse(messages.TooLarge, "the log has more than %d bytes, which is the limit of an import", ImportBytesMax)
+		return nil, messages.Refuse(messages.TooLarge, "the log has more than %d bytes, which is the limit of an import", ImportBytesMax)
 	}
-	return name, buf.Bytes(), nil
+	return buf.Bytes(), nil
 }
 
 // mustBeNew refuses the name of a session that exists, damaged ones included.
@@ -123,6 +144,10 @@ func exists(name string) error {
 
 // badLog words what sessionlog says of a log that was never ours.
 func badLog(err error) error {
+	var limit *sessionlog.LimitError
+	if errors.As(err, &limit) {
+		return messages.Refuse(messages.TooLarge, "the log cannot be imported: %v", err)
+	}
 	return messages.Refuse(messages.BadLog, "the log cannot be imported: %v", err)
 }
 
@@ -142,17 +167,19 @@ func (n *Node) importBatch(name string, text []byte) (journal.Batch, error) {
 		return none, messages.Refuse(messages.BadLog, "the log cannot be imported: line %d: %s; cut the file before that line if the %d bytes from there may be lost",
 			log.TornLine, log.TornProblem, log.TornBytes)
 	}
-	if err := sessionlog.ValidateEvents(log.Header.Version, log.Events); err != nil {
-		return none, badLog(err)
-	}
-	if asks := count(askCalls(log.Events)); asks > ImportAsksMax {
-		return none, messages.Refuse(messages.TooLarge, "the log holds %d question calls, the limit of an import is %d", asks, ImportAsksMax)
-	}
 	header := log.Header
 	if header.ID != name {
 		header = header.Named(name)
 	}
-	machine, err := actors.NewSession(n.cfg.rules(newID), name, &header, log.Events)
+	// Judged in the shape that it came to have, recorded in the one it has.
+	events := sessionlog.UpgradeAll(header, log.Events)
+	if err := sessionlog.ValidateEvents(header.Version, events); err != nil {
+		return none, badLog(err)
+	}
+	if asks := count(askCalls(events)); asks > ImportAsksMax {
+		return none, messages.Refuse(messages.TooLarge, "the log holds %d question calls, the limit of an import is %d", asks, ImportAsksMax)
+	}
+	machine, err := actors.NewSession(n.cfg.rules(newID), name, &header, events)
 	if err != nil {
 		return none, badLog(err)
 	}
@@ -245,38 +272,51 @@ func (p port) Import(ctx context.Context, session string, log io.Reader) (*messa
 const exportPage = messages.PageMax
 
 // Export writes a session's log as a file in the public format: the header,
-// then every event, byte for byte as it is stored. Events that are recorded
+// then its records, byte for byte as they are stored. Events that are recorded
 // meanwhile may be in it or not; it is a whole log either way. Its errors are
 // NOT_FOUND, the journal's, and the writer's.
 func (n *Node) Export(ctx context.Context, session string, w io.Writer) error {
 	if err := gateway.Check(&messages.ReadLogRequest{Session: session}); err != nil {
 		return err
 	}
+	page, err := n.journal.Read(ctx, session, 0, exportPage)
+	if err != nil {
+		return err
+	}
 	out := bufio.NewWriter(w)
 	line := func(record []byte) error {
-		if _, err := out.Write(record); err != nil {
-			return err
+		_, err := out.Write(record)
+		if err = errors.Join(err, out.WriteByte('\n')); err != nil {
+			return fmt.Errorf("export session %s: %w", session, err)
 		}
-		return out.WriteByte('\n')
+		return nil
 	}
-	for from := int64(0); ; {
-		page, err := n.journal.Read(ctx, session, from, exportPage)
-		if err != nil {
+	if err := line(page.Header.Line()); err != nil {
+		return err
+	}
+	var unread error
+	events := func(yield func(sessionlog.Event) bool) {
+		for next := int64(0); ; {
+			for _, ev := range page.Events {
+				if !yield(ev) {
+					return
+				}
+			}
+			if next += int64(len(page.Events)); len(page.Events) < exportPage {
+				return
+			}
+			if page, unread = n.journal.Read(ctx, session, next, exportPage); unread != nil {
+				return
+			}
+		}
+	}
+	for record := range sessionlog.Records(events) { // a packed row may go on in the next page
+		if err := line(record); err != nil {
 			return err
 		}
-		if from == 0 {
-			if err := line(page.Header.Line()); err != nil {
-				return fmt.Errorf("export session %s: %w", session, err)
-			}
-		}
-		for _, ev := range page.Events {
-			if err := line(ev.Line()); err != nil {
-				return fmt.Errorf("export session %s: %w", session, err)
-			}
-		}
-		if from += int64(len(page.Events)); len(page.Events) < exportPage {
-			break
-		}
+	}
+	if unread != nil {
+		return unread
 	}
 	if err := out.Flush(); err != nil {
 		return fmt.Errorf("export session %s: %w", session, err)

@@ -22,6 +22,8 @@ import (
 	"github.com/parleyrun/parley/journal"
 	"github.com/parleyrun/parley/journal/memory"
 	"github.com/parleyrun/parley/messages"
+	"github.com/parleyrun/parley/sessionlog"
+	"github.com/parleyrun/parley/simulation/conformance"
 )
 
 // beside finds a folder that lies beside the module.
@@ -65,73 +67,24 @@ func nothing(t *testing.T, j journal.Journal) {
 	require.Zero(t, last)
 }
 
-// filledIn makes loadable logs of a normalised one, which gets the values that
-// the normalisation took away. In whole, packed rows are the events they stand
-// for; in packed they are left as they are, and it is empty if there are none.
-func filledIn(t *testing.T, text string) (whole, packed string) {
-	t.Helper()
-	var out, as strings.Builder
-	both := func(format string, args ...any) {
-		fmt.Fprintf(&out, format, args...)
-		fmt.Fprintf(&as, format, args...)
-	}
-	seq, rows := 0, 0
-	for i, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
-		var record struct {
-			Type  string
-			Depth *int64 `json:"delegationDepth"`
-			Data  json.RawMessage
-		}
-		require.NoError(t, json.Unmarshal([]byte(line), &record))
-		open := strings.TrimSuffix(line, "}")
-		switch {
-		case i == 0 && record.Depth == nil:
-			both("%s,\"delegationDepth\":0}\n", open)
-		case i == 0:
-			both("%s\n", line)
-		case strings.HasSuffix(record.Type, "-chunks"):
-			var members struct{ Texts, Args []json.RawMessage }
-			require.NoError(t, json.Unmarshal(record.Data, &members))
-			fmt.Fprintf(&as, "%s\n", line)
-			for range len(members.Texts) + len(members.Args) {
-				fmt.Fprintf(&out, "{\"type\":\"assistant/chunk\",\"data\":{},\"seq\":%d,\"time\":0}\n", seq)
-				seq++
-			}
-			rows++
-		default:
-			both("%s,\"seq\":%d,\"time\":0}\n", open, seq)
-			seq++
-		}
-	}
-	if rows == 0 {
-		return out.String(), ""
-	}
-	return out.String(), as.String()
-}
-
-// L-030, L-035: every real log is kept and given back byte for byte. As it is
-// packed it is refused with the reason, and the one that was edited by hand with
-// its place; neither leaves a trace.
+// L-030, L-035, section K: every real log is kept as it is, older shapes and
+// packed rows and all, and given back byte for byte, from memory and from a
+// file. The one that was edited by hand is refused with its place, and leaves no
+// trace.
 func TestRealLogsAreImportedWholeOrNotAtAll(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(beside(t, "logs"), "*.jsonl"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	w := newWorld(t)
-	kept, packedLogs, refused := 0, 0, []string{}
+	kept, packed, refused := 0, 0, []string{}
 	for i, path := range files {
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
 		name := fmt.Sprintf("log-%d", i)
-		log, packed := filledIn(t, string(text))
-		if packed != "" {
-			_, err := w.Import(t.Context(), name, strings.NewReader(packed))
-			require.Equal(t, messages.BadLog, messages.CodeOf(err), path)
-			require.ErrorContains(t, err, "packed chunk rows", path)
-			_, missing := w.Session(t.Context(), name)
-			require.Equal(t, messages.NotFound, messages.CodeOf(missing), path)
-			packedLogs++
-		}
+		filled, err := conformance.FillIn(text, filepath.Base(path), "/workspace")
+		require.NoError(t, err, path)
+		log := string(filled)
 		row, err := w.Import(t.Context(), name, strings.NewReader(log))
 		if err != nil {
 			require.Equal(t, messages.BadLog, messages.CodeOf(err), "%s: %v", path, err)
@@ -140,22 +93,62 @@ func TestRealLogsAreImportedWholeOrNotAtAll(t *testing.T) {
 			refused = append(refused, filepath.Base(path)+": "+err.Error())
 			continue
 		}
-		require.Equal(t, int64(strings.Count(log, "\n")-1), row.GetEvents())
+		scanned, err := sessionlog.Scan(filled)
+		require.NoError(t, err)
+		require.Equal(t, int64(len(scanned.Events)), row.GetEvents())
 		require.Nil(t, row.GetTrouble(), path)
-		_, events, _ := strings.Cut(export(t, w.Node, name), "\n")
+		_, records, _ := strings.Cut(export(t, w.Node, name), "\n")
 		_, want, _ := strings.Cut(log, "\n")
-		require.Equal(t, want, events, path)
-		node, _ := memoryNode(t)
+		require.Equal(t, want, records, path)
+		node, j := memoryNode(t)
 		row, err = node.Import(t.Context(), "", strings.NewReader(log)) // under its own id
 		require.NoError(t, err)
 		require.Equal(t, log, export(t, node, row.GetSession()), path)
+		opened, err := j.Read(t.Context(), row.GetSession(), 0, 0)
+		require.NoError(t, err)
+		require.Equal(t, scanned.Header.Version, opened.Header.Version)
+		for k, ev := range opened.Events {
+			require.Equal(t, string(scanned.Events[k].Line()), string(ev.Line()), path)
+		}
+		if strings.Contains(log, "-chunks\"") {
+			packed++
+		}
 		kept++
 	}
-	t.Logf("%d logs, %d of them packed: %d kept, refused: %s", len(files), packedLogs, kept, strings.Join(refused, "; "))
-	require.NotZero(t, packedLogs)
-	require.Equal(t, len(files), kept+len(refused))
-	for _, r := range refused {
-		require.Contains(t, r, "cordis-tool-round", "only the one that the reference refuses")
+	t.Logf("%d logs: %d kept, %d of them packed; refused: %s", len(files), kept, packed, strings.Join(refused, "; "))
+	require.NotZero(t, packed)
+	require.Equal(t, len(files)-1, kept)
+	require.Len(t, refused, 1)
+	require.Contains(t, refused[0], "cordis-tool-round")
+	require.Contains(t, refused[0], "seq 11: sourceEventSeqs cites 11, which is not an earlier event")
+}
+
+// packedLog is a v0 log whose one packed row stands for more events than are
+// read at once.
+func packedLog(events int) string {
+	row := strings.Repeat(`,"<'\u0041 é>"`, events-1)
+	return `{"type":"session","version":0,"id":"packed","createdAt":1,"delegationDepth":0,"other":[1, 2]}` + "\n" +
+		`{"type":"turn/start","seq":0,"time":1,"data":{"turn":1,"trigger":{}}}` + "\n" +
+		`{"type":"text-chunks","seq0":1,"time0":1,"data":{"turn":1,"step":1,"index":0,"dt":[-1` + strings.Repeat(",1", events-2) + `],"texts":[""` + row + `]}}` + "\n" +
+		fmt.Sprintf(`{"type":"turn/end","seq":%d,"time":1,"data":{"turn":1,"reason":{"kind":"disposed"}}}`, events+1) + "\n"
+}
+
+// L-035, L-040: a packed row is the very row again, though it is read in pages
+// that begin and end inside of it, and its events are there one by one.
+func TestAPackedRowIsReadInPages(t *testing.T) {
+	t.Parallel()
+	for _, events := range []int{2, messages.PageMax - 1, messages.PageMax, messages.PageMax + 1, 3*messages.PageMax + 7} {
+		log := packedLog(events)
+		memory, _ := memoryNode(t)
+		for _, node := range []*parley.Node{memory, newWorld(t).Node} {
+			row, err := node.Import(t.Context(), "", strings.NewReader(log))
+			require.NoError(t, err)
+			require.Equal(t, int64(events+2), row.GetEvents())
+			require.Equal(t, log, export(t, node, "packed"))
+			_, one, _, err := node.Log(t.Context(), "packed", 2, 1)
+			require.NoError(t, err)
+			require.Equal(t, []string{`{"type":"assistant/chunk","seq":2,"time":0,"data":{"turn":1,"step":1,"chunk":{"type":"text-delta","index":0,"text":"<'\u0041 é>"}}}`}, one)
+		}
 	}
 }
 

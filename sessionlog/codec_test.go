@@ -209,15 +209,6 @@ func TestL034DamageInside(t *testing.T) {
 	})
 }
 
-// L-035: packed rows are not read by this build; they are refused as unsupported, not as damage.
-func TestL035PackedRows(t *testing.T) {
-	row := `{"type":"text-chunks","seq0":0,"time0":9,"data":{"turn":1,"step":1,"index":0,"dt":[1],"texts":["a","b"]}}`
-	_, err := Scan([]byte(v0Header + "\n" + row + "\n"))
-	var unsupported *UnsupportedError
-	isTrue(t, errors.As(err, &unsupported), err)
-	isTrue(t, strings.Contains(err.Error(), "packed") && unsupported.Line == 2, err)
-}
-
 // Fault G1: break each line in turn; either the scan fails, or it says how much it left behind.
 func TestBreakEachLineInTurn(t *testing.T) {
 	good := file(t, v3Header, twoTurns()...)

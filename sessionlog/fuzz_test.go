@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// fatalUnlessTyped accepts only the two typed errors, with all their words.
+// fatalUnlessTyped accepts only the typed errors, with all their words.
 func fatalUnlessTyped(t *testing.T, err error) {
 	t.Helper()
 	var corrupt *CorruptError
@@ -17,6 +17,10 @@ func fatalUnlessTyped(t *testing.T, err error) {
 		return
 	}
 	if errors.As(err, &unsupported) && unsupported.Problem != "" && unsupported.Remedy != "" {
+		return
+	}
+	var limit *LimitError
+	if errors.As(err, &limit) && limit.Problem != "" && limit.Limit != "" && limit.Most > 0 {
 		return
 	}
 	t.Fatalf("an error without a type or without words: %v", err)
@@ -29,6 +33,7 @@ func FuzzScan(f *testing.F) {
 	f.Add(append(file(f, v3Header, twoTurns()...), "{\"torn"...))
 	f.Add([]byte(v3Header + "\n{broken\n{\"type\":\"turn/end\",\"seq\":0,\"time\":1,\"data\":{}}\n"))
 	f.Add([]byte(v0Header + "\r\n" + `{"type":"text-chunks","seq0":0}` + "\n\x00\x00"))
+	f.Add([]byte(v0Header + "\n" + textRow(0, "a", "b", "c") + "\n" + textRow(3, "d") + "\n"))
 	for _, line := range lifeOfAQuestion() {
 		f.Add([]byte(v3Header + "\n" + string(line) + "\n"))
 	}

@@ -3,10 +3,10 @@ package sessionlog
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -29,12 +29,11 @@ func findShared(t *testing.T, name string) string {
 	}
 }
 
-// fillIn makes a loadable file of a normalised log: header and events get the values that the normalisation took away,
-// and packed rows, which this build does not read, become the number of chunk events that they stand for.
-func fillIn(t *testing.T, text []byte) (filled []byte, packed bool) {
+// fillIn makes a loadable file of a normalised log: header, events and packed rows get the values that the
+// normalisation took away.
+func fillIn(t *testing.T, text []byte) (filled []byte, events int) {
 	t.Helper()
 	var out bytes.Buffer
-	seq := 0
 	for i, line := range strings.Split(strings.TrimSuffix(string(text), "\n"), "\n") {
 		rec, ok := parse([]byte(line))
 		isTrue(t, ok, line)
@@ -45,25 +44,22 @@ func fillIn(t *testing.T, text []byte) (filled []byte, packed bool) {
 		case i == 0:
 			fmt.Fprintf(&out, "%s\n", rec)
 		case IsPackedRow(rec):
-			packed = true
-			members := rec.get("data").get("texts")
-			if members == nil {
-				members = rec.get("data").get("args")
-			}
-			for range members.elements {
-				fmt.Fprintf(&out, "{\"type\":\"assistant/chunk\",\"data\":{},\"seq\":%d,\"time\":0}\n", seq)
-				seq++
+			fmt.Fprintf(&out, "%s,\"seq0\":%d,\"time0\":0}\n", open, events)
+			for _, list := range []string{"texts", "args"} {
+				for range rec.get("data").get(list).elements {
+					events++
+				}
 			}
 		default:
-			fmt.Fprintf(&out, "%s,\"seq\":%d,\"time\":0}\n", open, seq)
-			seq++
+			fmt.Fprintf(&out, "%s,\"seq\":%d,\"time\":0}\n", open, events)
+			events++
 		}
 	}
-	return out.Bytes(), packed
+	return out.Bytes(), events
 }
 
-// L-001, L-014, L-020, L-027, L-030: real logs scan whole, export to their bytes, hold only known types, fold into the
-// recorded surface, and lose nothing in silence when they are cut.
+// L-001, L-014, L-020, L-027, L-030, L-035, L-041: real logs scan whole, packed rows and all, export to their bytes,
+// hold only known types, fold into the recorded surface, and lose nothing in silence when they are cut.
 func TestRealLogs(t *testing.T) {
 	dir := findShared(t, "logs")
 	if dir == "" {
@@ -72,26 +68,26 @@ func TestRealLogs(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
 	noError(t, err)
 	expected := recordedSurfaces(t)
-	compared, refused := 0, 0
+	compared, refused, older := 0, 0, 0
 	for _, path := range files {
 		name := filepath.Base(path)
 		t.Run(name, func(t *testing.T) {
 			text, err := os.ReadFile(path)
 			noError(t, err)
-			filled, packed := fillIn(t, text)
+			filled, count := fillIn(t, text)
 			log, err := Scan(filled)
 			noError(t, err)
 			isTrue(t, !log.Torn, log.TornProblem)
+			equal(t, count, len(log.Events))
 			var out bytes.Buffer
 			noError(t, Export(&out, log.Header, log.Events))
 			isTrue(t, bytes.Equal(filled, out.Bytes()), "the export differs")
-			if packed {
-				checkPackedIsRefused(t, log.Header, text)
-			}
 			checkCuts(t, filled, log)
+			checkRepacked(t, log)
 
 			want, known := expected[name]
-			err = ValidateEvents(log.Header.Version, log.Events)
+			events := UpgradeAll(log.Header, log.Events)
+			err = ValidateEvents(log.Header.Version, events)
 			if known && want == nil {
 				isTrue(t, err != nil, "the reference refuses this log")
 				refused++
@@ -101,7 +97,10 @@ func TestRealLogs(t *testing.T) {
 				return // edited by hand where it comes from: one citation points at its own event
 			}
 			noError(t, err)
-			view, err := Surface(log.Header.Version, log.Events)
+			if checkUpgraded(t, log.Header, events) && &events[0] != &log.Events[0] {
+				older++
+			}
+			view, err := Surface(log.Header.Version, events)
 			noError(t, err)
 			if known {
 				equal(t, want, view.Nodes)
@@ -109,7 +108,48 @@ func TestRealLogs(t *testing.T) {
 			}
 		})
 	}
-	t.Logf("%d logs, %d compared with recorded surfaces, %d refused as recorded", len(files), compared, refused)
+	t.Logf("%d logs, %d of an older shape, %d compared with recorded surfaces, %d refused as recorded", len(files), older, compared, refused)
+	isTrue(t, older > 10, "few logs are of an older shape: ", older)
+}
+
+// checkRepacked packs the events of a log anew: what they say stays, and a log that the reference packed is as short.
+func checkRepacked(t *testing.T, log Log) {
+	t.Helper()
+	var loose []Event
+	for _, ev := range log.Events {
+		loose = append(loose, ev.At(ev.Seq, ev.Time))
+	}
+	var out bytes.Buffer
+	noError(t, Export(&out, log.Header, Pack(loose)))
+	again, err := Scan(out.Bytes())
+	noError(t, err)
+	equal(t, len(log.Events), len(again.Events))
+	for i, ev := range again.Events {
+		isTrue(t, ev.Type == loose[i].Type && sameJSON(value(ev.Data), value(loose[i].Data)), string(ev.Line()))
+	}
+}
+
+// checkUpgraded looks for what no event of the final v0 shape has.
+func checkUpgraded(t *testing.T, h Header, events []Event) bool {
+	t.Helper()
+	for i, ev := range events {
+		data := value(ev.Data)
+		switch ev.Type {
+		case TypeUserMessage:
+			isTrue(t, data.get("id").isString() && data.get("role").is("user"), string(ev.Data))
+		case TypeAssistantMessage:
+			m := data.get("message")
+			isTrue(t, m.get("id").isString() && m.get("role").is("assistant") && m.get("source").get("kind").is("model") && data.get("provenance") == nil, string(ev.Data))
+		case TypeToolResult:
+			m := data.get("message")
+			isTrue(t, m.get("id").isString() && m.get("source").get("callId").isString() && m.get("content").isList() && data.get("isError") == nil, string(ev.Data))
+		case TypeTurnStart:
+			isTrue(t, data.get("trigger") == nil, string(ev.Data))
+		}
+		again, changed := upgrade(h, ev)
+		isTrue(t, !changed && bytes.Equal(again.Data, events[i].Data), "an upgraded event is upgraded again")
+	}
+	return len(events) > 0
 }
 
 // recordedSurfaces reads which seqs the reference found on the surface of each log; nil for a log that it refuses.
@@ -133,19 +173,6 @@ func recordedSurfaces(t *testing.T) map[string][]int64 {
 	return found
 }
 
-// L-035: the same file with its packed rows is refused with a text that says why.
-func checkPackedIsRefused(t *testing.T, header Header, text []byte) {
-	t.Helper()
-	for line := range strings.SplitSeq(string(text), "\n") {
-		if rec, ok := parse([]byte(line)); ok && IsPackedRow(rec) {
-			_, err := Scan([]byte(string(header.Line()) + "\n" + line + "\n"))
-			var unsupported *UnsupportedError
-			isTrue(t, errors.As(err, &unsupported), err)
-			return
-		}
-	}
-}
-
 // checkCuts cuts the file at many places: what is left scans to a prefix, and every byte is accounted for.
 func checkCuts(t *testing.T, data []byte, whole Log) {
 	t.Helper()
@@ -154,7 +181,11 @@ func checkCuts(t *testing.T, data []byte, whole Log) {
 		log, err := Scan(data[:n])
 		noError(t, err)
 		equal(t, int64(n), log.CommittedBytes+log.TornBytes)
-		equal(t, bytes.Count(data[start:n], []byte("\n")), len(log.Events))
+		lines := 0
+		for range Records(slices.Values(log.Events)) {
+			lines++
+		}
+		equal(t, bytes.Count(data[start:n], []byte("\n")), lines)
 		isTrue(t, len(log.Events) <= len(whole.Events))
 	}
 }

@@ -19,14 +19,14 @@ func SemanticText(ev Event) string {
 	var t parts
 	switch ev.Type {
 	case TypeUserMessage:
-		t.blocks(data.get("content"))
+		t.blocks(data.get("content"), 0)
 	case TypeAssistantMessage:
-		t.blocks(data.get("message").get("content"))
+		t.blocks(data.get("message").get("content"), 0)
 	case TypeToolCall:
 		t.add(data.get("name"))
 		t.add(data.get("arguments"))
 	case TypeToolResult:
-		t.blocks(data.get("message").get("content"))
+		t.blocks(data.get("message").get("content"), 0)
 		t.add(data.get("error").get("name"))
 		t.add(data.get("error").get("code"))
 	case TypeTodo:
@@ -69,8 +69,15 @@ func (t *parts) addText(text string) {
 	t.WriteString(text)
 }
 
+// blocksDepthMax is how deep results may stand in results. Each level is read again by the one above it, so a hostile
+// event would cost far more than its bytes; a real one has a single level.
+const blocksDepthMax = 32
+
 // blocks adds the texts of a content list. Reasoning, pictures and what nobody knows say nothing.
-func (t *parts) blocks(content value) {
+func (t *parts) blocks(content value, depth int) {
+	if depth > blocksDepthMax {
+		return
+	}
 	t.add(content) // the older form of one text
 	for block := range content.elements {
 		switch typ := block.get("type"); {
@@ -80,7 +87,7 @@ func (t *parts) blocks(content value) {
 			t.add(block.get("name"))
 			t.add(block.get("arguments"))
 		case typ.is("tool-result"):
-			t.blocks(block.get("content"))
+			t.blocks(block.get("content"), depth+1)
 		}
 	}
 }
