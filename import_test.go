@@ -152,6 +152,19 @@ func TestAPackedRowIsReadInPages(t *testing.T) {
 	}
 }
 
+// A log that is short and stands for much is too large, not bad.
+func TestWhatPackedRowsStandForIsBounded(t *testing.T) {
+	t.Parallel()
+	node, j := memoryNode(t)
+	row := `{"type":"text-chunks","seq0":0,"time0":1,"data":{"turn":1,"step":1,"index":0,"dt":[0` + strings.Repeat(",0", sessionlog.PackedEventsMax-1) +
+		`],"texts":[""` + strings.Repeat(`,""`, sessionlog.PackedEventsMax) + `]}}`
+	header, _, _ := strings.Cut(packedLog(2), "\n")
+	_, err := node.Import(t.Context(), "", strings.NewReader(header+"\n"+row+"\n"))
+	require.Equal(t, messages.TooLarge, messages.CodeOf(err), err)
+	require.ErrorContains(t, err, "line 2: packed rows stand for more events than may be read; the limit PackedEventsMax is 524288")
+	nothing(t, j)
+}
+
 // L-030 to L-035: the reference's vectors of whole files, through the import.
 func TestVectorsAreImportedWholeOrNotAtAll(t *testing.T) {
 	t.Parallel()

@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/parleyrun/parley/journal"
 	"github.com/parleyrun/parley/messages"
@@ -91,26 +92,36 @@ func (v *Views) Session(ctx context.Context, session string) (*messages.SessionR
 }
 
 // Log returns a page of a session's records as they stand in its log. They are
-// for programs: nothing in them has been cleaned.
+// for programs: nothing in them has been cleaned. A packed row is one record,
+// and a page that would end inside of it goes on to its end.
 func (v *Views) Log(ctx context.Context, req *messages.ReadLogRequest) (*messages.ReadLogResponse, error) {
 	limit, err := pageLimit(req.GetLimit())
 	if err != nil {
 		return nil, err
 	}
-	if req.GetFromSeq() < 0 {
-		return nil, messages.Refuse(messages.BadRequest, "from_seq is %d; it counts from 0", req.GetFromSeq())
+	from := req.GetFromSeq()
+	if from < 0 {
+		return nil, messages.Refuse(messages.BadRequest, "from_seq is %d; it counts from 0", from)
 	}
-	opened, err := v.log.Read(ctx, req.GetSession(), req.GetFromSeq(), limit+1)
+	opened, err := v.log.Read(ctx, req.GetSession(), from, limit+1)
 	if err != nil {
 		return nil, fault(err)
+	}
+	if len(opened.Events) > limit {
+		if first, next := opened.Events[limit-1].RecordSpan(); first >= from && next > from+int64(limit) {
+			limit = int(next - from)
+			if opened, err = v.log.Read(ctx, req.GetSession(), from, limit+1); err != nil {
+				return nil, fault(err)
+			}
+		}
 	}
 	page := &messages.ReadLogResponse{Header: string(opened.Header.Line()), NextSeq: -1}
 	if len(opened.Events) > limit {
 		opened.Events = opened.Events[:limit]
 		page.NextSeq = opened.Events[limit-1].Seq + 1
 	}
-	for _, ev := range opened.Events {
-		page.Events = append(page.Events, string(ev.Line()))
+	for record := range sessionlog.Records(slices.Values(opened.Events)) {
+		page.Events = append(page.Events, string(record))
 	}
 	return page, nil
 }

@@ -316,6 +316,15 @@ func Records(events iter.Seq[Event]) iter.Seq[[]byte] {
 	}
 }
 
+// RecordSpan is the range of seqs, the first and the one behind the last, of the stored record that holds the event:
+// its own, or that of the packed row it was read from.
+func (e Event) RecordSpan() (first, next int64) {
+	if e.row == nil {
+		return e.Seq, e.Seq + 1
+	}
+	return e.row.seq, e.row.seq + e.row.count
+}
+
 // goesOn says whether next is the event behind e in the same packed row.
 func (e Event) goesOn(next Event) bool {
 	a, b := e.row, next.row

@@ -18,11 +18,16 @@ const importPiece = 256 << 10 // bytes of a log that are sent at once
 func (c *cli) importCommand() *cobra.Command {
 	var as string
 	cmd := &cobra.Command{
-		Use:   "import (FILE | -) [flags]",
-		Short: "Take a session from its log",
+		Use:   "import (FILE | DIR | -) [flags]",
+		Short: "Take sessions from their logs",
 		Long: `Take a session from a log in the public format, as "parley export" writes it: with
 its questions that wait, which can be answered here from then on. It is taken
-whole or not at all. A session that exists is neither changed nor replaced.
+whole or not at all. A session that exists is neither changed nor replaced. A
+compressed log (Zstandard) is taken for what it holds.
+
+Of a DIR, every log in it is taken, as other programs keep them: a folder per
+session, with its session.jsonl or session.jsonl.zstd. What is here already is
+passed over, so the same command may be given again.
 
 A log that was cut at the end of a line looks like the log of a session that had
 come so far. The number of events is printed, and that it ends in the middle of a
@@ -30,13 +35,20 @@ turn if it does, as it also does when it was exported while the agent worked.
 
 A log of an older generation can be read and exported, and takes no questions.`,
 		Example: `  parley import demo.jsonl
+  parley import ~/sessions
   parley export demo --node http://old:7410 | parley import - --as demo-2`,
-		Args: args(1, 1, "one FILE, or - for stdin"),
+		Args: args(1, 1, "one FILE or DIR, or - for stdin"),
 		RunE: func(cmd *cobra.Command, words []string) error {
 			if as != "" {
 				if err := checkIDs("--as", as); err != nil {
 					return err
 				}
+			}
+			if info, err := os.Stat(words[0]); err == nil && info.IsDir() {
+				if as != "" {
+					return usage("leave --as away, or name one file of it", "a folder holds many sessions, and --as is one name")
+				}
+				return c.importTree(cmd.Context(), words[0])
 			}
 			return c.importFile(cmd.Context(), words[0], as)
 		},

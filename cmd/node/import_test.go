@@ -52,6 +52,59 @@ func TestASessionMovesToAnotherNode(t *testing.T) {
 	to.stop(syscall.SIGTERM)
 }
 
+// packedLog is a log of the older generation, whose records are fewer than its events.
+func packedLog(id string) string {
+	return `{"type":"session","version":0,"id":"` + id + `","createdAt":1,"cwd":"/w","delegationDepth":0}` + "\n" +
+		`{"type":"turn/start","seq":0,"time":1,"data":{"turn":1,"trigger":{}}}` + "\n" +
+		`{"type":"text-chunks","seq0":1,"time0":1,"data":{"turn":1,"step":1,"index":0,"dt":[1` + strings.Repeat(",1", 700) + `],"texts":[""` + strings.Repeat(`,"-chunks"`, 701) + `]}}` + "\n" +
+		`{"type":"todo/write","seq":703,"time":1,"data":{"todos":[{"content":"text-chunks","status":"pending"}]}}` + "\n"
+}
+
+// L-035, L-036: a folder of logs is taken, each log whole or not at all, and again without harm; a packed row comes out
+// as it went in.
+func TestAFolderOfLogsIsImported(t *testing.T) {
+	t.Parallel()
+	n := serveNode(t)
+	dir := t.TempDir()
+	put := func(path, text string) {
+		path = filepath.Join(dir, filepath.FromSlash(path))
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+	r := n.run(t, "import", dir)
+	require.Equal(t, 2, r.exit)
+	require.Contains(t, r.err, "there is no log in "+dir)
+	put("--w--/one/session.jsonl", packedLog("one"))
+	put("--w--/two/session.jsonl", packedLog("two"))
+	r = n.run(t, "import", dir)
+	require.Zero(t, r.exit, r.err)
+	require.Equal(t, "imported session one: 704 events\nimported session two: 704 events\n2 imported, 0 here already, 0 refused\n", r.out)
+	require.Equal(t, packedLog("one"), n.run(t, "export", "one").out)
+	require.Equal(t, packedLog("one"), n.run(t, "log", "one").out)
+	file := filepath.Join(t.TempDir(), "one.jsonl")
+	require.Contains(t, n.run(t, "export", "one", "-o", file).out, ": 704 events, ")
+	in := strings.SplitAfter(n.run(t, "log", "one", "--from", "700").out, "\n")
+	require.Len(t, in, 6, "the header, three events of the row, the one behind it")
+
+	put("--w--/three/session.jsonl", packedLog("three"))
+	put("--w--/torn/session.jsonl", packedLog("torn")+"x")
+	put("--w--/copy/session.jsonl", packedLog("one"))
+	r = n.run(t, "import", dir, "--json")
+	require.Equal(t, 35, r.exit, r.err)
+	doc := r.document(t, r.out)
+	require.Len(t, doc["imported"], 1)
+	require.Equal(t, []any{"--w--/one/session.jsonl", "--w--/two/session.jsonl"}, doc["existing"])
+	require.Len(t, doc["refused"], 2)
+	r = n.run(t, "import", dir)
+	require.Equal(t, 35, r.exit, r.err)
+	require.Contains(t, r.out, `refused --w--/copy/session.jsonl: it is the log of session "one", whose folder is named one`)
+	require.Contains(t, r.out, "refused --w--/torn/session.jsonl: the log cannot be imported: line 5: the last line has no line feed")
+	require.True(t, strings.HasSuffix(r.out, "0 imported, 3 here already, 2 refused\n"), r.out)
+	require.Equal(t, 2, n.run(t, "import", dir, "--as", "x").exit)
+	n.stop(syscall.SIGTERM)
+	require.NotZero(t, n.run(t, "import", dir).exit, "nobody is there")
+}
+
 // Where a log ends is known from its lines, in whatever pieces they come.
 func TestWhereALogEnds(t *testing.T) {
 	const turn, step, over = "; the log ends in the middle of a turn", "; the log ends in the middle of a step", ""

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/parleyrun/parley/messages"
@@ -81,21 +83,37 @@ func (c *cli) record(line string) error {
 }
 
 // readLog hands out the events of a session from a sequence number to the end, and returns where to go on.
-func readLog(ctx context.Context, node *client, session string, from int64, each func(event string) error) (int64, error) {
+func readLog(ctx context.Context, node *client, session string, from int64, each func(record string) error) (int64, error) {
 	for {
 		page, err := repeat(ctx, node, node.ReadLog, &messages.ReadLogRequest{Session: session, FromSeq: from, Limit: pageRows})
 		if err != nil {
 			return from, err
 		}
-		for _, event := range page.GetEvents() {
-			if err := each(event); err != nil {
+		for _, record := range page.GetEvents() {
+			if err := each(record); err != nil {
 				return from, fmt.Errorf("writing the log: %w", err)
 			}
+			from += eventsIn(record)
 		}
-		from += int64(len(page.GetEvents()))
 		if page.GetNextSeq() < 0 || len(page.GetEvents()) == 0 {
 			return from, nil
 		}
 		from = page.GetNextSeq()
 	}
+}
+
+// eventsIn counts the events of a record: a packed row of an older log holds several.
+func eventsIn(record string) int64 {
+	var row struct {
+		Type string
+		Data struct{ Texts, Args []json.RawMessage }
+	}
+	if !strings.Contains(record, "-chunks") || json.Unmarshal([]byte(record), &row) != nil {
+		return 1
+	}
+	switch row.Type {
+	case "text-chunks", "reasoning-chunks", "tool-call-chunks":
+		return int64(len(row.Data.Texts) + len(row.Data.Args))
+	}
+	return 1
 }
