@@ -57,7 +57,7 @@ var libraries = []struct{ path, code, tests string }{
 	{"github.com/bufbuild/protocompile", "", "messages"},
 	{"github.com/creack/pty", "", "cmd/node"},
 	{"github.com/jackc/pgx", "journal/postgres", ""},
-	{"github.com/klauspost/compress", ".", ""},
+	{"github.com/klauspost/compress", "sessionlog/compressed", "."},
 	{"github.com/modelcontextprotocol/go-sdk", "gateway", ". cmd/node e2e"},
 	{"github.com/ncruces/go-sqlite3", "journal/sqlite", ""},
 	{"github.com/spf13/cobra", "cmd/node", ""},

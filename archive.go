@@ -14,6 +14,7 @@ import (
 
 	"github.com/parleyrun/parley/messages"
 	"github.com/parleyrun/parley/sessionlog"
+	"github.com/parleyrun/parley/sessionlog/compressed"
 )
 
 // ArchivedLog is the log of one session in a tree of folders.
@@ -107,20 +108,16 @@ func archivedHeader(tree fs.FS, name string) (sessionlog.Header, error) {
 	}
 	defer func() { _ = file.Close() }()
 	in := bufio.NewReader(io.LimitReader(file, archivedHeaderMax))
-	if start, _ := in.Peek(len(frameMagic)); isCompressed(start) {
+	if start, _ := in.Peek(compressed.MagicLength); compressed.Is(start) {
 		packed, err := io.ReadAll(in)
 		if err != nil {
 			return sessionlog.Header{}, err
 		}
-		size, err := frameSize(packed)
+		line, err := compressed.DecodeHeader(packed, archivedHeaderMax)
 		if err != nil {
 			return sessionlog.Header{}, err
 		}
-		line, err := inflate(packed[:size])
-		if err != nil {
-			return sessionlog.Header{}, err
-		}
-		return sessionlog.DecodeHeader(line[:len(line)-1])
+		return sessionlog.DecodeHeader(line)
 	}
 	line, err := in.ReadBytes('\n')
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/parleyrun/parley/journal"
 	"github.com/parleyrun/parley/messages"
 	"github.com/parleyrun/parley/sessionlog"
+	"github.com/parleyrun/parley/sessionlog/compressed"
 )
 
 // Limits of an import.
@@ -78,18 +79,18 @@ func (n *Node) beginImport() error {
 // the bulk of it is read, unless it is compressed.
 func (n *Node) readImport(ctx context.Context, session string, log io.Reader) (name string, text []byte, err error) {
 	in := bufio.NewReader(io.LimitReader(log, ImportBytesMax+1))
-	start, err := in.Peek(len(frameMagic))
+	start, err := in.Peek(compressed.MagicLength)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return "", nil, fmt.Errorf("read the log to import: %w", err)
 	}
-	if isCompressed(start) {
+	if compressed.Is(start) {
 		packed, err := readUpTo(in, nil)
 		if err != nil {
 			return "", nil, err
 		}
-		plain, err := inflate(packed)
+		plain, err := compressed.Decode(packed, ImportBytesMax)
 		if err != nil {
-			return "", nil, err
+			return "", nil, badLog(err)
 		}
 		in = bufio.NewReader(bytes.NewReader(plain))
 	}

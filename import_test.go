@@ -15,6 +15,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -163,6 +164,42 @@ func TestWhatPackedRowsStandForIsBounded(t *testing.T) {
 	require.Equal(t, messages.TooLarge, messages.CodeOf(err), err)
 	require.ErrorContains(t, err, "line 2: packed rows stand for more events than may be read; the limit PackedEventsMax is 524288")
 	nothing(t, j)
+}
+
+// compressed is the log of a session as its writer leaves it: a frame for the
+// header, and one for each write.
+func compressed(t testing.TB, log string) (out []byte) {
+	t.Helper()
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderCRC(true), zstd.WithEncoderConcurrency(1))
+	require.NoError(t, err)
+	defer func() { _ = encoder.Close() }()
+	for line := range strings.Lines(log) {
+		out = encoder.EncodeAll([]byte(line), out)
+	}
+	return out
+}
+
+// L-039: a compressed log is taken for what it holds, whole or not at all, and
+// given back plain.
+func TestACompressedLogIsImported(t *testing.T) {
+	t.Parallel()
+	log := packedLog(5)
+	packed := compressed(t, log)
+	node, j := memoryNode(t)
+	_, err := node.Import(t.Context(), "", bytes.NewReader(packed[:len(packed)-1]))
+	require.Equal(t, messages.BadLog, messages.CodeOf(err), err)
+	require.ErrorContains(t, err, "frame 4 is not whole; cut the file to its first")
+	_, err = node.Import(t.Context(), "", bytes.NewReader(compressed(t, log[:len(log)-1])))
+	require.Equal(t, messages.BadLog, messages.CodeOf(err), err)
+	_, err = node.Import(t.Context(), "", bytes.NewReader(compressed(t, "\n"+strings.Repeat("x", parley.ImportBytesMax)+"\n")))
+	require.Equal(t, messages.TooLarge, messages.CodeOf(err), err)
+	nothing(t, j)
+	row, err := node.Import(t.Context(), "", bytes.NewReader(packed))
+	require.NoError(t, err)
+	require.Equal(t, int64(7), row.GetEvents())
+	require.Equal(t, log, export(t, node, "packed"))
+	_, err = node.Import(t.Context(), "", bytes.NewReader(packed))
+	require.Equal(t, messages.SessionExists, messages.CodeOf(err))
 }
 
 // L-030 to L-035: the reference's vectors of whole files, through the import.

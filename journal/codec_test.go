@@ -70,6 +70,31 @@ func TestLinesAreReadBack(t *testing.T) {
 	}
 }
 
+// L-035: a packed row is one line for all of its events, and for no other number of them.
+func TestAPackedRowIsOneLine(t *testing.T) {
+	const row = `{"type":"text-chunks","seq0":5,"time0":9,"data":{"turn":1,"step":1,"index":0,"dt":[1],"texts":["a","b"]}}`
+	next, err := journaltest.Next("s", 1, 7, 1).Lines()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := row + "\n" + string(next)
+	for count := range int64(6) {
+		got, err := journal.DecodeLines(nil, []byte(lines), 5, count)
+		if (err == nil) != (count == 3) {
+			t.Fatalf("%d events are read as %d, %v", count, len(got), err)
+		}
+		if err != nil {
+			continue
+		}
+		if again, err := (journal.Batch{Session: "s", Seq: 5, Events: got}).Lines(); err != nil || string(again) != lines {
+			t.Errorf("they are written as %q, %v", again, err)
+		}
+	}
+	if _, err := journal.DecodeLines(nil, []byte(lines), 4, 3); err == nil {
+		t.Error("the row was read under other numbers")
+	}
+}
+
 func TestAnEventThatWouldSplitItsRecordIsRefused(t *testing.T) {
 	for _, n := range []int{1, 3} {
 		b := journaltest.Next("s", 1, 0, n)
@@ -103,6 +128,7 @@ func FuzzDecodeLines(f *testing.F) {
 		lines, _ := journaltest.Next("s", 1, 5, n).Lines()
 		f.Add(lines, int64(5), int64(n))
 	}
+	f.Add([]byte(`{"type":"text-chunks","seq0":5,"time0":9,"data":{"turn":1,"step":1,"index":0,"dt":[1],"texts":["a","b"]}}`), int64(5), int64(2))
 	f.Add([]byte("\n\n"), int64(0), int64(3))
 	f.Add([]byte("{}"), int64(0), int64(1)<<62)
 	f.Fuzz(func(t *testing.T, lines []byte, seq, count int64) {

@@ -27,6 +27,36 @@ func anAppendIsReadBack(t *testing.T, h Harness) {
 	wantEvents(t, o.Events, append(Events(0, 3, "s"), Events(3, 2, "s")...))
 }
 
+// A log of the older generation packs events into rows (L-040): they are events
+// to whoever reads a part of it, and the very rows to whoever reads it whole.
+func aPackedRowIsOneRecord(t *testing.T, h Harness) {
+	const row = `{"type":"text-chunks","seq0":1,"time0":9,"data":{"turn":1,"step":1,"index":0,"dt":[ 1,-2],"texts":["a","\u0062","c"]}}`
+	events := Events(0, 1, "s")
+	events, err := sessionlog.DecodeRecord(events, []byte(row), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	events = append(events, Events(4, 1, "s")...)
+	header := sessionlog.Header{Version: sessionlog.V0, ID: "s", CreatedAt: 1}
+	mustAppend(t, h.Journal, journal.Batch{Session: "s", Header: &header, Events: events})
+	read := mustRead(t, h.Journal, "s").Events
+	wantEvents(t, read, events)
+	var records []string
+	for record := range sessionlog.Records(slices.Values(read)) {
+		records = append(records, string(record))
+	}
+	if len(records) != 3 || records[1] != row {
+		t.Fatalf("the row is read as %q", records)
+	}
+	for from := range int64(len(events)) {
+		part, err := h.Journal.Read(t.Context(), "s", from, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantEvents(t, part.Events, events[from:min(from+2, int64(len(events)))])
+	}
+}
+
 func anUnbornSessionTakesNoEpoch(t *testing.T, h Harness) {
 	for range 3 {
 		if o := mustOpen(t, h.Journal, "s"); o.Epoch != 0 || o.Header != nil || o.Events != nil {

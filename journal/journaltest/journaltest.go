@@ -34,6 +34,7 @@ func Exercise(t *testing.T, open func(t *testing.T) Harness) {
 		run  func(t *testing.T, h Harness)
 	}{
 		{"an append is read back as it was written", anAppendIsReadBack},
+		{"a packed row is kept as one record and read in parts", aPackedRowIsOneRecord},
 		{"an unborn session takes no epoch", anUnbornSessionTakesNoEpoch},
 		{"the first append creates the session with epoch 1", theFirstAppendCreates},
 		{"two writers at one position: one wins", twoWritersOneWins},
