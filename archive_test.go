@@ -14,7 +14,7 @@ import (
 )
 
 func logOf(id string) string {
-	return `{"type":"session","version":0,"id":"` + id + `","createdAt":1,"cwd":"/work/app","delegationDepth":0}` + "\n" +
+	return `{"type":"session","version":0,"id":"` + id + `","createdAt":1,"cwd":"/srv/app","delegationDepth":0}` + "\n" +
 		`{"type":"turn/start","seq":0,"time":1,"data":{"turn":1}}` + "\n"
 }
 
@@ -25,11 +25,11 @@ func TestArchive(t *testing.T) {
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 	v3 := strings.Replace(logOf("b/1"), `"version":0`, `"version":3,"isSeeded":false`, 1)
 	tree := fstest.MapFS{
-		"--work-app--/a/session.jsonl":              file(logOf("a")),
-		"--work-app--/a/session.jsonl.bak":          file("no log"),
-		"--work-app--/a/notes/session.txt":          file("no log"),
-		"--work-app--/b~002F1/session.jsonl":        file(logOf("b/1")),
-		"--work-app--/b~002F1/session.v3.jsonl":     file(v3),
+		"--srv-app--/a/session.jsonl":               file(logOf("a")),
+		"--srv-app--/a/session.jsonl.bak":           file("no log"),
+		"--srv-app--/a/notes/session.txt":           file("no log"),
+		"--srv-app--/b~002F1/session.jsonl":         file(logOf("b/1")),
+		"--srv-app--/b~002F1/session.v3.jsonl":      file(v3),
 		"_no-cwd/c/session.jsonl.zstd":              file(string(compressed(t, logOf("c")))),
 		"_no-cwd/copy of c/session.jsonl":           file(logOf("c")),
 		"_no-cwd/copy of d/session.jsonl.zstd":      file(string(compressed(t, logOf("d")))),
@@ -49,13 +49,13 @@ func TestArchive(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]string{
-		"--work-app--/a/session.jsonl":          "",
-		"--work-app--/b~002F1/session.v3.jsonl": "",
-		"_no-cwd/c/session.jsonl.zstd":          "",
-		"_no-cwd/copy of c/session.jsonl":       `the log of session "c", whose folder is named c`,
-		"_no-cwd/copy of d/session.jsonl.zstd":  `the log of session "d", whose folder is named d`,
-		"_no-cwd/both/session.jsonl":            "two logs of one generation, session.jsonl and session.jsonl.zstd",
-		"_no-cwd/damaged/session.jsonl":         "", // for the import to say
+		"--srv-app--/a/session.jsonl":          "",
+		"--srv-app--/b~002F1/session.v3.jsonl": "",
+		"_no-cwd/c/session.jsonl.zstd":         "",
+		"_no-cwd/copy of c/session.jsonl":      `the log of session "c", whose folder is named c`,
+		"_no-cwd/copy of d/session.jsonl.zstd": `the log of session "d", whose folder is named d`,
+		"_no-cwd/both/session.jsonl":           "two logs of one generation, session.jsonl and session.jsonl.zstd",
+		"_no-cwd/damaged/session.jsonl":        "", // for the import to say
 	} {
 		got, there := problems[path]
 		require.True(t, there, path)
