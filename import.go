@@ -34,12 +34,13 @@ const (
 )
 
 // Import reads a session's log in the public format (L-030): the header, then
-// one event a line, each ended by a line feed. It is kept under the header's
+// one record a line, each ended by a line feed. It is kept under the header's
 // own id, or under session if that is not empty, whole or not at all; Export
-// gives back its bytes. A compressed log (L-039) is taken for what it holds. Questions that wait in it can be answered from then on,
-// if the log is of the generation that is written here (v3); an older one (v0)
-// can be read and exported. Nothing tells that a log has an end: its reader must
-// fail when it was cut off.
+// gives back its bytes. A compressed log (L-039) is taken for what it holds.
+// Questions that wait in it can be answered from then on, if the log is of the
+// generation that is written here (v3); an older one (v0) keeps its packed rows
+// and its older shapes, and can be read and exported. Nothing tells that a log
+// has an end: its reader must fail when it was cut off.
 //
 // Its errors are SESSION_EXISTS, BAD_LOG with the line or event that is wrong,
 // TOO_LARGE, BAD_REQUEST for an id, the journal's, and the reader's own.
@@ -297,21 +298,26 @@ func (n *Node) Export(ctx context.Context, session string, w io.Writer) error {
 	}
 	var unread error
 	events := func(yield func(sessionlog.Event) bool) {
-		for next := int64(0); ; {
+		next, limit := int64(0), exportPage
+		for {
 			for _, ev := range page.Events {
 				if !yield(ev) {
 					return
 				}
 			}
-			if next += int64(len(page.Events)); len(page.Events) < exportPage {
+			if len(page.Events) < limit {
 				return
 			}
-			if page, unread = n.journal.Read(ctx, session, next, exportPage); unread != nil {
+			// A packed row may go on in the next page, and is read to its end there.
+			next += int64(len(page.Events))
+			_, rowEnd := page.Events[limit-1].RecordSpan()
+			limit = max(exportPage, int(rowEnd-next))
+			if page, unread = n.journal.Read(ctx, session, next, limit); unread != nil {
 				return
 			}
 		}
 	}
-	for record := range sessionlog.Records(events) { // a packed row may go on in the next page
+	for record := range sessionlog.Records(events) {
 		if err := line(record); err != nil {
 			return err
 		}

@@ -128,3 +128,28 @@ func heapInUse() int64 {
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }
+
+// What an index pays for one more message of a session that has a hundred thousand, and for its share of a compaction
+// of a thousand of them.
+func BenchmarkSurfaceFold(b *testing.B) {
+	const nodes, compacted = 100_000, 1000
+	var events []Event
+	for i := range nodes {
+		events = append(events, userMessage("a").At(int64(i), 1))
+	}
+	cites := make([]int64, compacted)
+	for i := range cites {
+		cites[i] = nodes - compacted + int64(i)
+	}
+	summary := replacing(userMessage("s"), V0, cites[0], cites[compacted-1], cites...).At(nodes, 1)
+	b.ReportAllocs()
+	for b.Loop() {
+		fold := NewSurfaceFold(V0)
+		for _, ev := range append(events, summary) {
+			if _, _, err := fold.Fold(ev, nil); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(nodes+1), "ns/event")
+}
