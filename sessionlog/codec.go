@@ -87,7 +87,7 @@ func (s *scanner) record(events []Event, text []byte) ([]Event, error) {
 	const remedy = "restore the file from a copy, or cut it before this line if what follows may be lost"
 	want := int64(len(events))
 	ev, err := decodeEvent(text)
-	if err == nil && ev.Seq == want {
+	if err == nil && ev.Seq == want && (s.version != V0 || !isRowType(ev.Type)) { // of that type v0 has rows only
 		return append(events, ev), nil
 	}
 	rec, isJSON := parse(text)

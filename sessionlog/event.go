@@ -123,7 +123,7 @@ var errUnparsable = errors.New("it is not one JSON record on one line")
 func DecodeEvent(line []byte) (Event, error) {
 	ev, err := decodeEvent(line)
 	if err != nil {
-		return Event{}, &CorruptError{Seq: -1, Problem: err.Error(), Remedy: "restore the record from a copy of the log"}
+		return Event{}, badRecord(err)
 	}
 	return ev, nil
 }

@@ -47,6 +47,15 @@ func packingOf(typ value) *packing {
 	return nil
 }
 
+func isRowType(typ string) bool {
+	for i := range packings {
+		if packings[i].row == typ {
+			return true
+		}
+	}
+	return false
+}
+
 // packedRow is a row as it is stored. The events that were read from it share it, so that they are written as this
 // very row again.
 type packedRow struct {
@@ -100,7 +109,7 @@ type unpacked struct {
 func unpack(rec value, left *budget) (u unpacked, err error) {
 	kind := packingOf(rec.get("type"))
 	if kind == nil {
-		return u, errUnparsable
+		return u, errors.New("it is no packed row")
 	}
 	bad := func(format string, args ...any) (unpacked, error) {
 		return unpacked{}, fmt.Errorf("malformed %s row: %s", kind.row, fmt.Sprintf(format, args...))
@@ -266,18 +275,34 @@ func DecodeRecord(dst []Event, record []byte, most int64) ([]Event, error) {
 	if err == nil {
 		return append(dst, ev), nil
 	}
-	if rec, ok := parse(record); ok && packingOf(rec.get("type")) != nil && bytes.IndexByte(record, '\n') < 0 {
-		row, bad := unpack(rec, newBudget(most))
-		var limit *LimitError
-		switch {
-		case bad == nil:
-			return row.appendEvents(dst, record), nil
-		case errors.As(bad, &limit):
-			return dst, bad
-		}
-		err = bad
+	if IsPackedRow(record) {
+		return decodeRow(dst, record, most)
 	}
-	return dst, &CorruptError{Seq: -1, Problem: err.Error(), Remedy: "restore the record from a copy of the log"}
+	return dst, badRecord(err)
+}
+
+// DecodeRow reads a packed row, without its line feed, strictly (L-041). The events keep record; the caller must not
+// change it afterwards. The error is a *CorruptError or, for a row that stands for too much, a *LimitError.
+func DecodeRow(record []byte) ([]Event, error) { return decodeRow(nil, record, PackedEventsMax) }
+
+func decodeRow(dst []Event, record []byte, most int64) ([]Event, error) {
+	rec, ok := parse(record)
+	if !ok || bytes.IndexByte(record, '\n') >= 0 {
+		return dst, badRecord(errUnparsable)
+	}
+	row, err := unpack(rec, newBudget(most))
+	var limit *LimitError
+	switch {
+	case errors.As(err, &limit):
+		return dst, limit
+	case err != nil:
+		return dst, badRecord(err)
+	}
+	return row.appendEvents(dst, record), nil
+}
+
+func badRecord(err error) error {
+	return &CorruptError{Seq: -1, Problem: err.Error(), Remedy: "restore the record from a copy of the log"}
 }
 
 // Records yields the events as the lines that they are stored in, without line feeds: a packed row whose events are

@@ -59,6 +59,18 @@ func TestL035PackedRows(t *testing.T) {
 		noError(t, err)
 		equal(t, 6, cut.TornLine)
 	})
+	t.Run("an event of that type is a row that is bad", func(t *testing.T) {
+		event := `{"type":"text-chunks","seq":0,"time":1,"data":{},"ignorable":true}`
+		cut, err := Scan([]byte(v0Header + "\n" + event + "\n"))
+		noError(t, err)
+		isTrue(t, cut.Torn && len(cut.Events) == 0)
+		_, err = DecodeRow([]byte(event))
+		isTrue(t, err != nil)
+		cut, err = Scan([]byte(v3Header + "\n" + event + "\n")) // to v3 it is a type like any other
+		noError(t, err)
+		equal(t, 1, len(cut.Events))
+		equal(t, []string{event}, recordsOf(cut.Events))
+	})
 	t.Run("v3 has no rows", func(t *testing.T) {
 		cut, err := Scan([]byte(v3Header + "\n" + textRow(0, "a") + "\n"))
 		noError(t, err)
@@ -200,6 +212,9 @@ func FuzzDecodeRecord(f *testing.F) {
 		if err != nil {
 			fatalUnlessTyped(t, err)
 			return
+		}
+		if row, err := DecodeRow(record); (err == nil) != (events[0].row != nil) || err == nil && len(row) != len(events) {
+			t.Fatalf("%q is a row of %d events, %v", record, len(row), err)
 		}
 		if len(events) == 0 || len(events) > 100 || len(events) > 1 && !IsPackedRow(record) {
 			t.Fatalf("%q is %d events", record, len(events))

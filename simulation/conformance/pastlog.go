@@ -66,7 +66,7 @@ func RunUnpack(v []byte) (Verdict, string) {
 	if !sessionlog.IsPackedRow(vec.Input.Record) {
 		return compareValue(vec.Expect, map[string]any{"events": []json.RawMessage{vec.Input.Record}})
 	}
-	read, err := sessionlog.DecodeRecord(nil, vec.Input.Record, sessionlog.PackedEventsMax)
+	read, err := sessionlog.DecodeRow(vec.Input.Record)
 	if err != nil {
 		return compareError(vec.Expect, "error", "", err)
 	}
