@@ -57,6 +57,7 @@ const (
 	SessionGeneration Code = "SESSION_GENERATION"
 	SessionExists     Code = "SESSION_EXISTS"
 	BadLog            Code = "BAD_LOG"
+	StaleCursor       Code = "STALE_CURSOR"
 )
 
 // Kind tells the three kinds of trouble apart.
@@ -139,6 +140,7 @@ var Registry = []Entry{
 	{SessionExists, RefusalKind, "There is a session of this name already.", "An import never adds to a session and never replaces one.", "Import it under another name (`parley import FILE --as NAME`); `parley export` shows what is there.", "already_exists", 409, 0, 34},
 	{UnreadAnswer, RefusalKind, "An equal question has been answered, and the answer may not have been read.", "A person answered, and the response that carried the answer was lost, as far as can be told. It is not given to a new call: an answer is no permission for the next time.", "Call collect_replies (InboxService.CollectReplies), which lists it. If it is not what you need, ask again then.", "failed_precondition", 409, 0, 36},
 	{BadLog, RefusalKind, "The log cannot be imported.", "It is no log in the public session format, or a record does not follow from the ones before it; the text says where.", "Correct the named line, or export the session again where it was written. Nothing was imported.", "invalid_argument", 400, 0, 35},
+	{StaleCursor, RefusalKind, "The page to go on from is not there any more.", "The hit that the continuation names was deleted, replaced or outranked since.", "Search again from the start; no page is shown in place of the one asked for.", "aborted", 409, 0, 37},
 }
 
 var byCode = func() map[Code]Entry {

@@ -111,19 +111,27 @@ func ValidateEvents(v int, events []Event) error {
 		if ev.Seq != int64(i) {
 			return gap(ev.Seq, int64(i))
 		}
-		if !isKnown(v, ev.Type) && !ev.Ignorable {
-			return &UnsupportedError{Seq: ev.Seq, Problem: fmt.Sprintf("event type %q is not known in format v%d", ev.Type, v),
-				Remedy: "upgrade Parley to open this session"}
-		}
-		if v == V3 && ev.Type == TypeToolResult {
-			data := value(ev.Data)
-			if data.get("error") != nil && !data.get("message").get("isError").isTrue() {
-				return corruptAt(ev.Seq, "a tool/result with an error must have isError true")
-			}
+		if err := checkEvent(v, ev); err != nil {
+			return err
 		}
 	}
 	_, err := Surface(v, events)
 	return err
+}
+
+// checkEvent judges what an event says of itself, without its place and its surface fields.
+func checkEvent(v int, ev Event) error {
+	if !isKnown(v, ev.Type) && !ev.Ignorable {
+		return &UnsupportedError{Seq: ev.Seq, Problem: fmt.Sprintf("event type %q is not known in format v%d", ev.Type, v),
+			Remedy: "upgrade Parley to open this session"}
+	}
+	if v == V3 && ev.Type == TypeToolResult {
+		data := value(ev.Data)
+		if data.get("error") != nil && !data.get("message").get("isError").isTrue() {
+			return corruptAt(ev.Seq, "a tool/result with an error must have isError true")
+		}
+	}
+	return nil
 }
 
 func gap(seq, want int64) error {
