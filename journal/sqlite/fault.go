@@ -31,6 +31,9 @@ func fault(path, doing string, err error) error {
 	if last := lastFailure(path); last != nil && errors.Is(err, sqlite3.IOERR) {
 		err = fmt.Errorf("%w: %w", err, last)
 	}
+	if isTexts(path) {
+		return messages.Refuse(code, "the text index %s failed while %s: %v", path, doing, err)
+	}
 	return messages.Refuse(code, "the journal %s failed while %s: %v", path, doing, err)
 }
 
@@ -71,5 +74,8 @@ func interrupted(ctx context.Context, path, doing string, err error) error {
 }
 
 func errClosed(path string) error {
+	if isTexts(path) {
+		return messages.Refuse(messages.Unavailable, "the text index %s is closed", path)
+	}
 	return messages.Refuse(messages.Unavailable, "the journal %s is closed", path)
 }

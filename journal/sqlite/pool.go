@@ -11,18 +11,26 @@ import (
 // their transaction's start and wait for nobody.
 type pool struct {
 	path  string
-	vfs   string
-	guard *guard
-	slots chan *conn    // readersMax of them; nil: not dialled yet
+	dial  func() (*conn, error)
+	slots chan *conn    // nil: not dialled yet
 	stop  chan struct{} // closed by close
 }
 
-func newPool(path, vfs string, g *guard) *pool {
-	p := &pool{path: path, vfs: vfs, guard: g, slots: make(chan *conn, readersMax), stop: make(chan struct{})}
-	for range readersMax {
+// newPool makes a pool of n connections to the file at path; dial makes one.
+func newPool(path string, n int, dial func() (*conn, error)) *pool {
+	p := &pool{path: path, dial: dial, slots: make(chan *conn, n), stop: make(chan struct{})}
+	for range n {
 		p.slots <- nil
 	}
 	return p
+}
+
+// dialReader makes a connection to the journal for its pool.
+func (j *Journal) dialReader() (*conn, error) {
+	if err := j.guard.check(); err != nil {
+		return nil, err // it would make an empty WAL, and take the journal for damaged
+	}
+	return dial(j.path, j.options.vfs, readerCacheKiB)
 }
 
 func (p *pool) isClosed() bool {
@@ -53,10 +61,7 @@ func (p *pool) do(ctx context.Context, doing string, read func(*conn) error) err
 	defer func() { p.slots <- c }()
 	if c == nil {
 		var err error
-		if err = p.guard.check(); err != nil {
-			return err // it would make an empty WAL, and take the journal for damaged
-		}
-		if c, err = dial(p.path, p.vfs, readerCacheKiB); err != nil {
+		if c, err = p.dial(); err != nil {
 			return err
 		}
 		// Moving the WAL into the file, even at the end, is the committer's.
@@ -91,10 +96,21 @@ func (c *conn) begin() error {
 	return err
 }
 
+// forget closes the connections, of which none is in use, and dials new ones
+// when they are needed.
+func (p *pool) forget() {
+	for range cap(p.slots) {
+		if c := <-p.slots; c != nil {
+			c.discard()
+		}
+		p.slots <- nil
+	}
+}
+
 // close waits for the reads under way and closes every connection.
 func (p *pool) close() {
 	close(p.stop)
-	for range readersMax {
+	for range cap(p.slots) {
 		if c := <-p.slots; c != nil {
 			c.discard()
 		}

@@ -10,6 +10,7 @@ package sqlite
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"github.com/parleyrun/parley/journal"
 	"github.com/parleyrun/parley/journal/internal/notify"
@@ -30,6 +31,7 @@ type Journal struct {
 	committed chan struct{} // closed when the committer has ended
 	lock      lock
 	guard     *guard
+	texts     atomic.Pointer[Texts] // the open text index
 	closing   sync.Once
 }
 
@@ -88,7 +90,7 @@ func open(path string, o options) (*Journal, error) {
 		_ = held.release()
 		return nil, err
 	}
-	j.pool = newPool(path, o.vfs, j.guard)
+	j.pool = newPool(path, readersMax, j.dialReader)
 	go func() {
 		defer close(j.committed)
 		j.committer.run()
@@ -173,6 +175,9 @@ func (j *Journal) Moved(after journal.Position) <-chan struct{} { return j.moved
 // file, which then needs none of the files beside it.
 func (j *Journal) Close() (err error) {
 	j.closing.Do(func() {
+		if t := j.texts.Load(); t != nil {
+			_ = t.Close() // what it could not write it can make again
+		}
 		j.queue.close()
 		<-j.committed
 		j.openers.wait()

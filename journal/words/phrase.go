@@ -4,6 +4,7 @@ package words
 // order (S-060). Nothing in a query means anything else: quotes, stars and
 // operators are text. The zero value matches nothing.
 type Phrase struct {
+	query  string
 	cut    Cut
 	tokens []string
 	back   []int // how many tokens still stand if the one at an index does not fit
@@ -11,7 +12,8 @@ type Phrase struct {
 
 // NewPhrase cuts a query. One without any token finds nothing (S-061).
 func NewPhrase(query string, cut Cut) Phrase {
-	p := Phrase{cut: cut, tokens: Tokens(Clean(query), cut)}
+	query = Clean(query)
+	p := Phrase{query: query, cut: cut, tokens: Tokens(query, cut)}
 	p.back = make([]int, len(p.tokens)+1)
 	for i, k := 1, 0; i < len(p.tokens); i++ {
 		for k > 0 && p.tokens[i] != p.tokens[k] {
@@ -27,6 +29,12 @@ func NewPhrase(query string, cut Cut) Phrase {
 
 // Empty reports whether the phrase has no token.
 func (p Phrase) Empty() bool { return len(p.tokens) == 0 }
+
+// Cut returns how the phrase is cut.
+func (p Phrase) Cut() Cut { return p.cut }
+
+// In returns the same query cut another way.
+func (p Phrase) In(cut Cut) Phrase { return NewPhrase(p.query, cut) }
 
 // Tokens returns the tokens of the phrase, which must not be changed.
 func (p Phrase) Tokens() []string { return p.tokens }

@@ -1,0 +1,222 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	sqlite3 "github.com/ncruces/go-sqlite3"
+	"github.com/ncruces/go-sqlite3/ext/fts5"
+
+	"github.com/parleyrun/parley/messages"
+)
+
+// textsSuffix makes the name of the text index from that of its journal.
+const textsSuffix = "-texts"
+
+func isTexts(path string) bool { return strings.HasSuffix(path, textsSuffix) }
+
+// The file of the index names itself like the journal does. Its version also
+// stands for the rules by which texts are cut (package words) and read
+// (sessionlog.SemanticText): raise it with them, and every index is made anew.
+const (
+	textsApplicationID = 0x50726c78 // "Prlx"
+	textsVersion       = 1
+)
+
+// The tables of the index. It is derived: whatever is doubtful about it, it is
+// thrown away. A session has the number that it has in the journal, and an event
+// the number session<<32|seq, so that those of a session stand together.
+//
+//	state      one row: the record up to which everything here is true
+//	sessions   what is known of a session without its log
+//	events     every event that has a text or is on the surface
+//	texts      the texts, of the events that have one
+//	words      their tokens: whole, and cut further where that differs; and the
+//	           workspace as a token, w7, so that a search in one stays in it
+//	secrets    calls whose answers are sensitive: those are never put in here
+//
+// place is where an event stands on its surface. It is its own seq, or, of one
+// that replaces others, the place of the first of them: so places are in surface
+// order, and the range that a replacement shadows is a range of places.
+//
+// words is contentless, it keeps no copy of the tokens: they are made from the
+// text again when it is deleted. Its tokenizer only has to split at spaces.
+const textsSchema = `
+CREATE TABLE state (pos INTEGER NOT NULL, sum INTEGER NOT NULL);
+INSERT INTO state VALUES (0, 0);
+CREATE TABLE workspaces (id INTEGER PRIMARY KEY, cwd TEXT NOT NULL UNIQUE);
+CREATE TABLE kinds (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+CREATE TABLE sessions (
+	id        INTEGER PRIMARY KEY,
+	name      TEXT NOT NULL UNIQUE,
+	workspace INTEGER NOT NULL,
+	parent    TEXT NOT NULL,
+	created   INTEGER NOT NULL,
+	next      INTEGER NOT NULL,
+	opened    INTEGER NOT NULL,
+	title     TEXT,
+	trouble   INTEGER NOT NULL,
+	problem   TEXT,
+	header    BLOB
+);
+CREATE INDEX sessions_workspace ON sessions (workspace);
+CREATE INDEX sessions_parent ON sessions (parent, created, name) WHERE parent <> '';
+CREATE INDEX sessions_opened ON sessions (id) WHERE opened >= 0;
+CREATE INDEX sessions_trouble ON sessions (id) WHERE trouble > 0;
+CREATE TABLE events (
+	id     INTEGER PRIMARY KEY,
+	time   INTEGER NOT NULL,
+	kind   INTEGER NOT NULL,
+	class  INTEGER NOT NULL,
+	length INTEGER NOT NULL,
+	place  INTEGER,
+	record INTEGER
+);
+CREATE INDEX events_surface ON events (id >> 32, place) WHERE class = 1;
+CREATE TABLE texts (id INTEGER PRIMARY KEY, text TEXT NOT NULL);
+CREATE TABLE secrets (session INTEGER NOT NULL, call TEXT NOT NULL, PRIMARY KEY (session, call)) WITHOUT ROWID;
+CREATE VIRTUAL TABLE words USING fts5(whole, sub, workspace, content='', columnsize=0, tokenize='ascii');
+INSERT INTO words (words, rank) VALUES ('secure-delete', 1), ('hashsize', 16777216), ('pgsz', 8000);
+`
+
+// Columns of words.
+const (
+	columnWhole = iota
+	columnSub
+)
+
+// Sizes.
+const (
+	textsCacheKiB       = 16384
+	textsReaderCacheKiB = 8192
+	textsReadersMax     = 3
+)
+
+// dialTexts opens a connection to the index with what a search needs.
+func dialTexts(path string, cache int) (*conn, error) {
+	c, err := dial(path, "", cache)
+	if err != nil {
+		return nil, err
+	}
+	err = fts5.RegisterCustom(c.Conn, func(api *fts5.API) error {
+		return api.CreateFunction("spans", countSpans)
+	})
+	if err == nil {
+		// A crash of the machine may take the last commits away, and they are made
+		// again: what is true up to which record stands in the same transaction.
+		err = c.Exec("PRAGMA synchronous = NORMAL")
+	}
+	if err != nil {
+		err = fault(path, "opening it", err)
+		c.discard()
+		return nil, err
+	}
+	return c, nil
+}
+
+// countSpans counts the spans of the phrase in the current row (S-062):
+// occurrences of which one begins before the one before it has ended are one.
+func countSpans(row fts5.Context, result sqlite3.Context, _ ...sqlite3.Value) {
+	n, err := row.InstCount()
+	if err != nil {
+		result.ResultError(err)
+		return
+	}
+	column, spans, end := columnWhole, int64(0), 0
+	for i := range n { // by column, then by place
+		phrase, col, at, err := row.Inst(i)
+		if err != nil {
+			result.ResultError(err)
+			return
+		}
+		if col > columnSub {
+			break
+		}
+		if col != column { // where a text is cut further, that count is the one
+			column, spans, end = col, 0, 0
+		}
+		if at >= end {
+			spans++
+		}
+		end = at + row.PhraseSize(phrase)
+	}
+	result.ResultInt64(spans)
+}
+
+// openTexts opens the index and makes it ready to be written: its tables are
+// those of this version. Files of other programs are refused, as in prepare.
+func openTexts(path string) (*conn, error) {
+	if err := touch(path); err != nil {
+		return nil, fault(path, "opening it", err)
+	}
+	c, err := dialTexts(path, textsCacheKiB)
+	if err != nil {
+		return nil, err
+	}
+	again, err := c.prepareTexts()
+	if err == nil && !again {
+		return c, nil
+	}
+	c.discard()
+	if err != nil {
+		return nil, err
+	}
+	if err := removeTexts(path); err != nil {
+		return nil, err
+	}
+	return openTexts(path)
+}
+
+// prepareTexts makes the tables, unless they are there. again says that the file
+// is ours and must be made anew.
+func (c *conn) prepareTexts() (again bool, err error) {
+	app, version, tables, err := c.identify()
+	switch {
+	case err != nil:
+		return false, fault(c.path, "reading it", err)
+	case app == textsApplicationID && version > textsVersion:
+		return false, messages.Refuse(messages.JournalNewer, "the text index %s has schema %d; this build knows schema %d: run the newer version, or remove the file", c.path, version, textsVersion)
+	case app == textsApplicationID && version < textsVersion:
+		return true, nil
+	case app != textsApplicationID && (app != 0 || tables > 0):
+		return false, messages.Refuse(messages.JournalCorrupt, "%s stands where the text index belongs, and is an SQLite file of another program (application id %#x): move it away", c.path, app)
+	}
+	err = c.Exec(fmt.Sprintf(`
+		PRAGMA page_size = %d;
+		PRAGMA journal_mode = WAL;
+		PRAGMA wal_autocheckpoint = 2048;
+		PRAGMA journal_size_limit = %d;
+		PRAGMA secure_delete = ON;`, pageBytes, int64(walBytesKeep)))
+	if err == nil && app == 0 {
+		err = c.Exec(fmt.Sprintf(`BEGIN IMMEDIATE; PRAGMA application_id = %d; PRAGMA user_version = %d; %s COMMIT;`,
+			textsApplicationID, textsVersion, textsSchema))
+	}
+	if errors.Is(err, sqlite3.CORRUPT) && app == textsApplicationID {
+		return true, nil
+	}
+	return false, fault(c.path, "setting it up", err)
+}
+
+// removeTexts removes the file of the index, and what stands beside it.
+func removeTexts(path string) error {
+	for _, name := range []string{path, path + "-wal", path + "-shm"} {
+		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fault(path, "removing "+name, err)
+		}
+	}
+	return nil
+}
+
+// dialReader makes a connection for the searches.
+func (t *Texts) dialReader() (*conn, error) {
+	c, err := dialTexts(t.path, textsReaderCacheKiB)
+	if err != nil {
+		return nil, err
+	}
+	c.SetInterrupt(context.Background())
+	return c, nil
+}
