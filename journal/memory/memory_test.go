@@ -38,3 +38,15 @@ func TestCallbacksAreHandedToTheScheduler(t *testing.T) {
 		t.Fatalf("ran in the order %v", got)
 	}
 }
+
+func TestMemoryKeepsTheContractOfTexts(t *testing.T) {
+	journaltest.ExerciseTexts(t, func(t *testing.T) journaltest.TextHarness {
+		j := memory.New(nil)
+		t.Cleanup(func() {
+			if err := j.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return journaltest.TextHarness{Journal: j, Texts: memory.NewTexts(j), Judge: memory.NewTexts(j)}
+	})
+}

@@ -72,7 +72,9 @@ func (t *Texts) Profiles(ctx context.Context, sessions []string) ([]journal.Prof
 // Children describes the sessions whose parent is one of these.
 func (t *Texts) Children(ctx context.Context, parents []string) ([]journal.Profile, error) {
 	out, err := t.profiles(ctx,
-		func(h sessionlog.Header) bool { return h.ParentSession != "" && slices.Contains(parents, h.ParentSession) },
+		func(h sessionlog.Header) bool {
+			return h.ParentSession != "" && slices.Contains(parents, h.ParentSession)
+		},
 		func(string) bool { return false })
 	slices.SortFunc(out, func(a, b journal.Profile) int {
 		return cmp.Or(cmp.Compare(a.Header.ParentSession, b.Header.ParentSession), cmp.Compare(a.Header.CreatedAt, b.Header.CreatedAt), cmp.Compare(a.Session, b.Session))
@@ -130,7 +132,6 @@ type reading struct {
 	profile journal.Profile
 	events  []sessionlog.Event
 	view    sessionlog.SurfaceView
-	secret  map[string]bool // calls with a sensitive answer
 }
 
 func damaged(info journal.SessionInfo, err error) reading {
@@ -141,13 +142,10 @@ func damaged(info journal.SessionInfo, err error) reading {
 }
 
 func read(h sessionlog.Header, events []sessionlog.Event) reading {
-	r := reading{profile: journal.Profile{Session: h.ID, Header: h, Events: int64(len(events))}, events: events, secret: map[string]bool{}}
+	r := reading{profile: journal.Profile{Session: h.ID, Header: h, Events: int64(len(events))}, events: events}
 	for _, ev := range events {
 		if title, ok := sessionlog.TitleOf(ev); ok {
 			r.profile.Title, r.profile.Titled = title, true
-		}
-		if call, ok := sessionlog.SensitiveCall(ev); ok {
-			r.secret[call] = true
 		}
 	}
 	err := sessionlog.ValidateEvents(h.Version, events)
@@ -163,8 +161,12 @@ func read(h sessionlog.Header, events []sessionlog.Event) reading {
 
 // search returns every hit of the session, the best first.
 func (r reading) search(q journal.TextQuery, sieve *journal.Sieve) (out []journal.TextHit) {
+	secret := map[string]bool{} // calls whose answers are sensitive
 	try := func(ev sessionlog.Event, class sessionlog.Class, synthetic bool) {
-		if call, ok := sessionlog.AnsweredCall(ev); ok && r.secret[call] {
+		if call, ok := sessionlog.SensitiveCall(ev); ok {
+			secret[call] = true
+		}
+		if call, ok := sessionlog.AnsweredCall(ev); ok && secret[call] {
 			return
 		}
 		if !sieve.Event(ev.Type, ev.Seq, ev.Time, class) {
