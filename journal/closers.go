@@ -12,7 +12,7 @@ func Closers(h sessionlog.Header, events []sessionlog.Event) []sessionlog.Event 
 		return nil
 	}
 	progress := sessionlog.NewProgress(h.Version)
-	for _, ev := range events {
+	for _, ev := range sessionlog.UpgradeAll(h, events) {
 		progress = progress.Fold(ev)
 	}
 	last := events[len(events)-1]

@@ -142,6 +142,7 @@ func damaged(info journal.SessionInfo, err error) reading {
 }
 
 func read(h sessionlog.Header, events []sessionlog.Event) reading {
+	events = sessionlog.UpgradeAll(h, events)
 	r := reading{profile: journal.Profile{Session: h.ID, Header: h, Events: int64(len(events))}, events: events}
 	for _, ev := range events {
 		if title, ok := sessionlog.TitleOf(ev); ok {

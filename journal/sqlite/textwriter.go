@@ -208,7 +208,7 @@ func (w *textWriter) take(s *textSession, r textRecord) error {
 		s.fail(err)
 		return nil
 	}
-	for _, ev := range events {
+	for _, ev := range sessionlog.UpgradeAll(*s.header, events) {
 		if err := w.event(s, ev, r.pos); err != nil || s.trouble != soundLog {
 			return err
 		}
@@ -330,7 +330,7 @@ func (w *textWriter) earlier(s *textSession, seq int64) (old sessionlog.Event, e
 	if err != nil || seq < r.seq || seq >= r.seq+int64(len(events)) {
 		return old, errors.Join(err, fmt.Errorf("the record of event %d is another one now", seq))
 	}
-	return events[seq-r.seq], nil
+	return sessionlog.Upgrade(*s.header, events[seq-r.seq]), nil
 }
 
 // insert writes the rows of an event.

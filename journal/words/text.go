@@ -3,6 +3,8 @@ package words
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/parleyrun/parley/sessionlog"
 )
 
 // Clean replaces what a text index may not hold: NUL, two noncharacters that
@@ -48,7 +50,7 @@ func Collapse(s string) string {
 	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])
 		switch {
-		case IsSpace(r):
+		case sessionlog.IsSpace(r):
 			space = b.Len() > 0
 		default:
 			if space {
@@ -65,24 +67,12 @@ func Collapse(s string) string {
 func collapsed(s string) bool {
 	before := ' '
 	for _, r := range s {
-		if IsSpace(r) && (r != ' ' || before == ' ') {
+		if sessionlog.IsSpace(r) && (r != ' ' || before == ' ') {
 			return false
 		}
 		before = r
 	}
 	return before != ' ' || s == ""
-}
-
-// IsSpace is the white space of S-030: that of ASCII, the no-break space, the
-// byte order mark and the separators of Unicode.
-func IsSpace(r rune) bool {
-	switch {
-	case r == ' ', r >= '\t' && r <= '\r', r == 0xa0, r == 0xfeff:
-		return true
-	case r < 0x1680:
-		return false
-	}
-	return r == 0x1680 || r >= 0x2000 && r <= 0x200a || r == 0x2028 || r == 0x2029 || r == 0x202f || r == 0x205f || r == 0x3000
 }
 
 // Sizes of a snippet, in code points (S-063).
