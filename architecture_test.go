@@ -66,6 +66,7 @@ var libraries = []struct{ path, code, tests string }{
 	{"go.etcd.io/etcd", "supervisor", ""},
 	{"golang.org/x/sys", "gateway", ""},
 	{"golang.org/x/term", "cmd/node", ""},
+	{"golang.org/x/text", "journal/words", ""},
 	{"google.golang.org/protobuf", "*", "*"},
 	{"pgregory.net/rapid", "", "*"},
 }

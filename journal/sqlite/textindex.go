@@ -47,7 +47,7 @@ func (t *Texts) load(ctx context.Context) (good bool, err error) {
 		c.discard()
 		return false, err
 	}
-	t.c, t.pos = c, pos
+	t.c, t.pos, t.compared = c, pos, false
 	t.reach(journal.Position(pos))
 	return true, nil
 }
@@ -117,14 +117,14 @@ func (t *Texts) catchUp(ctx context.Context) error {
 	}
 	for {
 		last := int64(t.j.moved.Last())
-		if int64(t.reached()) >= last {
+		if int64(t.reached()) >= last && t.compared {
 			return nil
 		}
 		chunk, err := t.j.textChunk(ctx, t.pos, last)
 		if err != nil {
 			return err
 		}
-		if err := t.index(ctx, chunk); err != nil {
+		if err := t.index(ctx, chunk, last); err != nil {
 			return t.failed(ctx, err)
 		}
 		t.reach(journal.Position(chunk.end))
@@ -229,8 +229,10 @@ func (c *conn) chunkAround(out *chunk, after, last int64) error {
 	return nil
 }
 
-// index takes a chunk in, in one transaction.
-func (t *Texts) index(ctx context.Context, in chunk) (err error) {
+// index takes a chunk in, in one transaction. Behind the last of them it looks
+// whether anything is missing, once after the file was opened and whenever there
+// is a reason.
+func (t *Texts) index(ctx context.Context, in chunk, last int64) (err error) {
 	t.c.SetInterrupt(ctx)
 	defer t.c.SetInterrupt(context.Background())
 	if err := t.c.query("BEGIN IMMEDIATE", nil); err != nil {
@@ -247,10 +249,12 @@ func (t *Texts) index(ctx context.Context, in chunk) (err error) {
 			return err
 		}
 	}
-	if in.lost {
+	compared := t.compared && !in.lost && !w.doubtful
+	if !compared && in.end >= last {
 		if err := w.missing(in.end); err != nil {
 			return err
 		}
+		compared = true
 	}
 	pos := t.pos
 	if n := len(in.records); n > 0 {
@@ -262,7 +266,7 @@ func (t *Texts) index(ctx context.Context, in chunk) (err error) {
 	if err := t.c.query("COMMIT", nil); err != nil {
 		return err
 	}
-	t.pos = pos
+	t.pos, t.compared = pos, compared
 	if w.erased { // what was deleted also goes from the WAL
 		if _, _, err := t.c.WALCheckpoint("main", sqlite3.CHECKPOINT_TRUNCATE); err != nil && !errors.Is(err, sqlite3.BUSY) {
 			return err

@@ -24,6 +24,8 @@ type Texts struct {
 	// Held by the follower alone.
 	c   *conn // nil: to be opened
 	pos int64 // the record up to which the index is true
+	// compared says that no session of the journal lacks records in the index.
+	compared bool
 
 	stop  context.CancelFunc
 	ended chan struct{}
@@ -183,11 +185,15 @@ func (t *Texts) wait(ctx context.Context) error {
 // was found to be damaged and has been made anew.
 func (t *Texts) search(ctx context.Context, doing string, read func(*conn) error) error {
 	for again := true; ; again = false {
-		if err := t.wait(ctx); err != nil {
+		err := t.wait(ctx)
+		if messages.CodeOf(err) == messages.JournalCorrupt && again { // and is to be made anew by now
+			continue
+		}
+		if err != nil {
 			return err
 		}
 		t.using.RLock()
-		err := t.pool.do(ctx, doing, func(c *conn) error {
+		err = t.pool.do(ctx, doing, func(c *conn) error {
 			if err := c.query("BEGIN", nil); err != nil {
 				return err
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/parleyrun/parley/journal"
 	"github.com/parleyrun/parley/journal/words"
+	"github.com/parleyrun/parley/messages"
 	"github.com/parleyrun/parley/sessionlog"
 )
 
@@ -86,6 +87,7 @@ type textWriter struct {
 	whole, sub []byte
 	tag        string // the workspace of the session at hand, as a token
 	erased     bool   // a session was deleted
+	doubtful   bool   // there were records that cannot be believed
 }
 
 // session takes in the records of one session, in their order. Its error ends
@@ -96,6 +98,12 @@ func (w *textWriter) session(id int64, records []textRecord) error {
 		return err
 	}
 	for _, r := range records {
+		if r.err != nil || r.name == "" || r.damage() != nil {
+			// Nothing it says can be believed, not even whose it is. The session that
+			// lacks it is found by what follows, or by missing.
+			w.doubtful = true
+			continue
+		}
 		if r.seq == erasedSeq {
 			if err := w.erase(id); err != nil {
 				return err
@@ -138,7 +146,6 @@ func (w *textWriter) load(id int64) (s *textSession, err error) {
 func (w *textWriter) bear(r textRecord) (*textSession, error) {
 	s := &textSession{id: r.session, name: r.name, opened: -1, secrets: map[string]bool{}}
 	switch h, err := sessionlog.DecodeHeader(r.header); {
-	case r.err != nil: // take says what is wrong
 	case r.header == nil:
 		s.fail(fmt.Errorf("its first batch, which has its header, cannot be read"))
 	case err != nil:
@@ -191,13 +198,8 @@ func (w *textWriter) save(s *textSession) error {
 
 // take takes one record in.
 func (w *textWriter) take(s *textSession, r textRecord) error {
-	switch {
-	case r.err != nil:
-		s.fail(fmt.Errorf("the batch at sequence number %d cannot be read: %w", r.seq, r.err))
-	case r.damage() != nil:
-		s.fail(r.damage())
-	case r.seq != s.next:
-		s.fail(fmt.Errorf("the batch at sequence number %d follows on number %d", r.seq, s.next))
+	if r.seq != s.next {
+		s.fail(fmt.Errorf("its batch at sequence number %d cannot be read", s.next))
 	}
 	s.next = r.seq + r.count
 	if s.trouble != soundLog {
@@ -430,47 +432,63 @@ func (w *textWriter) erase(id int64) error {
 		w.c.query("DELETE FROM sessions WHERE id = ?", nil, id))
 }
 
-// missing finds the sessions whose newest batches were among the records up to a
-// position that could not be read at all.
+// missing finds the sessions of which the journal had more by a position than
+// has come by here: there are records that are lost, or are another's now.
 func (w *textWriter) missing(pos int64) error {
-	var lost []textRecord
-	err := w.t.j.pool.do(w.ctx, "reading it for its text index", func(c *conn) error {
-		heads, err := w.t.j.heads(c)
-		if err != nil {
+	for after, more := int64(0), true; more; {
+		var known []textRecord // one of every session, of which nothing but what it would be followed by counts
+		err := w.t.j.pool.do(w.ctx, "reading it for its text index", func(c *conn) error {
+			newer, err := w.t.j.heads(c)
+			if err != nil {
+				return err
+			}
+			n := 0
+			err = c.query("SELECT id, name, first, next, last FROM sessions WHERE id > ? ORDER BY id LIMIT ?", func(st *sqlite3.Stmt) bool {
+				name, h := st.ColumnText(1), head{id: st.ColumnInt64(0), first: st.ColumnInt64(2), next: st.ColumnInt64(3), last: st.ColumnInt64(4)}
+				if now, ok := newer[name]; ok {
+					h = now
+				}
+				if h.live() && h.last <= pos {
+					known = append(known, textRecord{name: name, record: record{session: h.id, seq: h.next}})
+				}
+				n, after = n+1, h.id
+				return true
+			}, after, int64(missingMax))
+			more = n == missingMax
 			return err
-		}
-		return c.query("SELECT id, name, first, next, last FROM sessions", func(st *sqlite3.Stmt) bool {
-			h := head{id: st.ColumnInt64(0), first: st.ColumnInt64(2), next: st.ColumnInt64(3), last: st.ColumnInt64(4)}
-			name := st.ColumnText(1)
-			if newer, ok := heads[name]; ok {
-				h = newer
-			}
-			if h.live() && h.last <= pos {
-				lost = append(lost, textRecord{name: name, record: record{session: h.id, seq: h.next}})
-			}
-			return true
 		})
-	})
-	if err != nil {
-		return err
-	}
-	for _, r := range lost {
-		s, err := w.load(r.session)
+		if messages.CodeOf(err) == messages.JournalCorrupt { // its list of sessions is: then nobody can tell
+			return nil
+		}
 		if err != nil {
 			return err
 		}
-		if s == nil {
-			if s, err = w.bear(r); err != nil {
+		for _, r := range known {
+			if err := w.compare(r); err != nil {
 				return err
 			}
 		}
-		if s.next == r.seq {
-			continue
-		}
-		s.fail(fmt.Errorf("its batches from sequence number %d on cannot be read", s.next))
-		if err := w.save(s); err != nil {
-			return err
-		}
 	}
 	return nil
+}
+
+// missingMax is how many sessions are compared at a time.
+const missingMax = 1024
+
+// compare compares what is known of a session with where it should be.
+func (w *textWriter) compare(r textRecord) error {
+	next, ok, err := w.c.number("SELECT next FROM sessions WHERE id = ?", r.session)
+	if err != nil || ok && next == r.seq {
+		return err
+	}
+	s, err := w.load(r.session)
+	if err == nil && s == nil {
+		s, err = w.bear(r)
+	}
+	if err != nil {
+		return err
+	}
+	s.fail(fmt.Errorf("its batches from sequence number %d on cannot be found", s.next))
+	s.next = r.seq
+	return w.save(s)
 }
