@@ -49,14 +49,14 @@ func (p Phrase) Spans(text string, yield func(Span) bool) {
 		return
 	}
 	var (
-		s       = Scan(text, p.cut)
+		s       = scan(text, p.cut)
 		starts  = make([]int, len(p.tokens)) // of the last tokens, by their number
 		matched int                          // tokens of the phrase that the last ones are
 		open    Span
 		last    = -1 // number of the last token of the open span
 	)
 	for n := 0; ; n++ {
-		token, start, end := s.Next()
+		token, start, end := s.next()
 		if token == nil {
 			break
 		}

@@ -33,8 +33,8 @@ const (
 // String returns the name of the cut.
 func (c Cut) String() string { return [...]string{"whole", "substring"}[c] }
 
-// Scanner walks the tokens of a text. Make one with Scan.
-type Scanner struct {
+// scanner walks the tokens of a text. Make one with scan.
+type scanner struct {
 	text string
 	cut  Cut
 	at   int    // where it goes on
@@ -42,13 +42,13 @@ type Scanner struct {
 	cjk  bool   // it has met a script without spaces
 }
 
-// Scan returns a scanner at the start of text. Bytes that are not UTF-8
+// scan returns a scanner at the start of text. Bytes that are not UTF-8
 // separate.
-func Scan(text string, cut Cut) Scanner { return Scanner{text: text, cut: cut} }
+func scan(text string, cut Cut) scanner { return scanner{text: text, cut: cut} }
 
-// Next returns the next token, folded, which is good until the call after, and
+// next returns the next token, folded, which is good until the call after, and
 // the bytes of the text it was made of; nil at the end.
-func (s *Scanner) Next() (token []byte, start, end int) {
+func (s *scanner) next() (token []byte, start, end int) {
 	i := s.skip(s.at)
 	start, s.buf = i, s.buf[:0]
 	for i < len(s.text) {
@@ -91,7 +91,7 @@ func (s *Scanner) Next() (token []byte, start, end int) {
 }
 
 // skip returns where the next token starts. A mark by itself is none.
-func (s *Scanner) skip(i int) int {
+func (s *scanner) skip(i int) int {
 	for i < len(s.text) {
 		if c := s.text[i]; c < utf8.RuneSelf {
 			if asciiFold[c] != 0 {
@@ -110,7 +110,7 @@ func (s *Scanner) skip(i int) int {
 }
 
 // marks returns where marks that follow end.
-func (s *Scanner) marks(i int) int {
+func (s *scanner) marks(i int) int {
 	for i < len(s.text) && s.text[i] >= utf8.RuneSelf {
 		r, n := utf8.DecodeRuneInString(s.text[i:])
 		if kindOf(r) != mark {
@@ -123,7 +123,7 @@ func (s *Scanner) marks(i int) int {
 
 // unit reads the character at i, composed with what follows if that is how the
 // text was written: some systems keep names decomposed, and nobody types them so.
-func (s *Scanner) unit(i int) (rune, int) {
+func (s *scanner) unit(i int) (rune, int) {
 	r, n := utf8.DecodeRuneInString(s.text[i:])
 	if i+n >= len(s.text) || s.text[i+n] < utf8.RuneSelf || kindOf(r) == separator {
 		return r, n
@@ -142,9 +142,9 @@ func (s *Scanner) unit(i int) (rune, int) {
 // reports whether the text has a script that writes no spaces: without one,
 // both cuts are the same.
 func AppendTokens(dst []byte, text string, cut Cut) (_ []byte, spaceless bool) {
-	s := Scan(text, cut)
+	s := scan(text, cut)
 	for {
-		token, _, _ := s.Next()
+		token, _, _ := s.next()
 		if token == nil {
 			return dst, s.cjk
 		}
@@ -155,9 +155,9 @@ func AppendTokens(dst []byte, text string, cut Cut) (_ []byte, spaceless bool) {
 // Tokens returns the tokens of a text.
 func Tokens(text string, cut Cut) []string {
 	var out []string
-	s := Scan(text, cut)
+	s := scan(text, cut)
 	for {
-		token, _, _ := s.Next()
+		token, _, _ := s.next()
 		if token == nil {
 			return out
 		}
