@@ -249,6 +249,9 @@ func (t *Texts) index(ctx context.Context, in chunk, last int64) (err error) {
 			return err
 		}
 	}
+	if err := w.saveAll(); err != nil {
+		return err
+	}
 	compared := t.compared && !in.lost && !w.doubtful
 	if !compared && in.end >= last {
 		if err := w.missing(in.end); err != nil {

@@ -86,8 +86,9 @@ type textWriter struct {
 	kinds      map[string]int64
 	whole, sub []byte
 	tag        string // the workspace of the session at hand, as a token
-	erased     bool   // a session was deleted
-	doubtful   bool   // there were records that cannot be believed
+	changed    []*textSession
+	erased     bool // a session was deleted
+	doubtful   bool // there were records that cannot be believed
 }
 
 // session takes in the records of one session, in their order. Its error ends
@@ -120,10 +121,22 @@ func (w *textWriter) session(id int64, records []textRecord) error {
 			return err
 		}
 	}
-	if s == nil {
-		return nil
+	if s != nil {
+		w.changed = append(w.changed, s)
 	}
-	return w.save(s)
+	return nil
+}
+
+// saveAll writes the rows of the sessions that have changed. They come last
+// because SQLite makes a savepoint for each, and that makes FTS5 write what it
+// has collected, in ever so many small pieces.
+func (w *textWriter) saveAll() error {
+	for _, s := range w.changed {
+		if err := w.save(s); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (w *textWriter) load(id int64) (s *textSession, err error) {
