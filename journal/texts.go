@@ -3,6 +3,7 @@ package journal
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"github.com/parleyrun/parley/journal/words"
 	"github.com/parleyrun/parley/messages"
@@ -163,6 +164,8 @@ func (q TextQuery) Check() error {
 		return messages.Refuse(messages.BadRequest, "a search asks for %d hits; 1 to %d are allowed", q.Limit, TextHitsMax)
 	case q.In == "" && s.CWD == "" && !s.Everywhere:
 		return messages.Refuse(messages.BadRequest, "a search names no workspace, and does not say that it means all")
+	case slices.ContainsFunc(q.Events.Surfaces, func(c sessionlog.Class) bool { return c < sessionlog.LogOnly || c > sessionlog.Shadowed }):
+		return messages.Refuse(messages.BadRequest, "a search asks for surfaces %v, of which some do not exist", q.Events.Surfaces)
 	case s.LiveOnly && q.Live == nil:
 		return messages.Refuse(messages.BadRequest, "a search asks for live sessions, and does not say which are")
 	}

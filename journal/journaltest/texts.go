@@ -708,6 +708,7 @@ func aQueryWithoutMeaning(t *testing.T, h TextHarness) {
 		"no limit":                  func(q *journal.TextQuery) { q.Limit = 0 },
 		"a limit above the most":    func(q *journal.TextQuery) { q.Limit = journal.TextHitsMax + 1 },
 		"no workspace":              func(q *journal.TextQuery) { q.Sessions.Everywhere = false },
+		"a surface nobody has":      func(q *journal.TextQuery) { q.Events.Surfaces = []sessionlog.Class{3} },
 		"live ones of nobody knows": func(q *journal.TextQuery) { q.Sessions.LiveOnly = true },
 	} {
 		q := query("needle")

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	sqlite3 "github.com/ncruces/go-sqlite3"
+	"github.com/ncruces/go-sqlite3/ext/fts5"
 
 	"github.com/parleyrun/parley/journal"
 	"github.com/parleyrun/parley/journal/journaltest"
@@ -226,12 +227,15 @@ func plainTexts(j *Journal, path string) (time.Duration, *conn, error) {
 	if err := touch(path); err != nil {
 		return 0, nil, err
 	}
-	c, err := dialTexts(path, textsCacheKiB)
+	c, err := dial(path, "", textsCacheKiB)
 	if err != nil {
 		return 0, nil, err
 	}
+	if err := fts5.Register(c.Conn); err != nil {
+		return 0, nil, err
+	}
 	start := time.Now()
-	err = c.Exec(fmt.Sprintf(`PRAGMA page_size = %d; PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 2048;
+	err = c.Exec(fmt.Sprintf(`PRAGMA page_size = %d; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 2048;
 		CREATE VIRTUAL TABLE plain USING fts5(text, session UNINDEXED, seq UNINDEXED, type UNINDEXED, time UNINDEXED, cwd UNINDEXED, tokenize='unicode61')`, pageBytes))
 	if err != nil {
 		return 0, nil, err

@@ -106,6 +106,11 @@ func dialTexts(path string, cache int) (*conn, error) {
 		return api.CreateFunction("spans", countSpans)
 	})
 	if err == nil {
+		// FTS5 looks up each token of each segment with one statement. Without this
+		// SQLite compiles it anew for every token, to look at what was bound.
+		_, err = c.Config(sqlite3.DBCONFIG_ENABLE_QPSG, true)
+	}
+	if err == nil {
 		// A crash of the machine may take the last commits away, and they are made
 		// again: what is true up to which record stands in the same transaction.
 		err = c.Exec("PRAGMA synchronous = NORMAL")

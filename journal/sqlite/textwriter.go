@@ -408,7 +408,7 @@ func (w *textWriter) tokens(sql string, id int64, text string) error {
 }
 
 // eraseTexts is how many texts are in memory at once while they are deleted.
-const eraseTexts = 64
+const eraseTexts = 256
 
 // erase removes a session from the index.
 func (w *textWriter) erase(id int64) error {
@@ -434,9 +434,9 @@ func (w *textWriter) erase(id int64) error {
 			if err := w.tokens("INSERT INTO words (words, rowid, whole, sub, workspace) VALUES ('delete', ?, ?, ?, ?)", r.id, r.text); err != nil {
 				return err
 			}
-			if err := w.c.query("DELETE FROM texts WHERE id = ?", nil, r.id); err != nil {
-				return err
-			}
+		}
+		if err := w.c.query("DELETE FROM texts WHERE id BETWEEN ? AND ?", nil, lo, rows[len(rows)-1].id); err != nil {
+			return err
 		}
 	}
 	return errors.Join(
