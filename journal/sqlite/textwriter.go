@@ -407,8 +407,12 @@ func (w *textWriter) tokens(sql string, id int64, text string) error {
 	return st.Exec()
 }
 
-// eraseTexts is how many texts are in memory at once while they are deleted.
-const eraseTexts = 256
+// How many texts are in memory at once while they are deleted, a single long one
+// excepted.
+const (
+	eraseTexts = 256
+	eraseBytes = 4 << 20
+)
 
 // erase removes a session from the index.
 func (w *textWriter) erase(id int64) error {
@@ -420,9 +424,11 @@ func (w *textWriter) erase(id int64) error {
 			text string
 		}
 		var rows []row
+		size := 0
 		err := w.c.query("SELECT id, text FROM texts WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?", func(st *sqlite3.Stmt) bool {
-			rows = append(rows, row{st.ColumnInt64(0), st.ColumnText(1)})
-			return true
+			r := row{st.ColumnInt64(0), st.ColumnText(1)}
+			rows, size = append(rows, r), size+len(r.text)
+			return size < eraseBytes
 		}, lo, hi, int64(eraseTexts))
 		if err != nil {
 			return err
