@@ -108,16 +108,14 @@ func (t *Texts) each(ctx context.Context, wanted func(sessionlog.Header) bool, u
 		return 0, err
 	}
 	for _, info := range list {
-		if info.Header.Line() != nil && !wanted(info.Header) && !unknown(info.Session) {
+		if !wanted(info.Header) && !unknown(info.Session) {
 			continue
 		}
 		opened, err := t.log.Read(ctx, info.Session, 0, 0)
 		switch {
 		case messages.CodeOf(err) == messages.NotFound: // deleted meanwhile
 		case messages.CodeOf(err) == messages.SessionCorrupt:
-			if r := damaged(info, err); wanted(info.Header) || unknown(info.Session) {
-				visit(r)
-			}
+			visit(damaged(info, err))
 		case err != nil:
 			return 0, err
 		case wanted(*opened.Header):

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -66,7 +65,7 @@ CREATE TABLE sessions (
 CREATE INDEX sessions_workspace ON sessions (workspace);
 CREATE INDEX sessions_parent ON sessions (parent, created, name) WHERE parent <> '';
 CREATE INDEX sessions_opened ON sessions (id) WHERE opened >= 0;
-CREATE INDEX sessions_trouble ON sessions (id) WHERE trouble > 0;
+CREATE INDEX sessions_trouble ON sessions (name) WHERE trouble > 0;
 CREATE TABLE events (
 	id     INTEGER PRIMARY KEY,
 	time   INTEGER NOT NULL,
@@ -218,10 +217,5 @@ func removeTexts(path string) error {
 
 // dialReader makes a connection for the searches.
 func (t *Texts) dialReader() (*conn, error) {
-	c, err := dialTexts(t.path, textsReaderCacheKiB)
-	if err != nil {
-		return nil, err
-	}
-	c.SetInterrupt(context.Background())
-	return c, nil
+	return dialTexts(t.path, textsReaderCacheKiB)
 }

@@ -40,7 +40,7 @@ type textSearch struct {
 	q     journal.TextQuery
 	sieve *journal.Sieve
 
-	sessions map[int64]*textSession // those that were met; nil: not searched
+	sessions map[int64]*textSession // those that were looked up beforehand
 	found    []found                // a heap of at most Limit+1, the worst on top
 	closers  map[int64][]found      // hits among the events that would close a session's turn
 	after    bool                   // the hit to go on from is still there
@@ -92,7 +92,7 @@ func (s *textSearch) run() (page journal.TextPage, err error) {
 
 // troubled lists the sessions that would be searched.
 func (s *textSearch) troubled() (out []journal.Trouble, err error) {
-	err = s.c.query(selectTextSession+" WHERE trouble > 0 ORDER BY name", func(st *sqlite3.Stmt) bool {
+	err = s.c.query(selectTextSession+" INDEXED BY sessions_trouble WHERE trouble > 0 ORDER BY name", func(st *sqlite3.Stmt) bool {
 		one := scanTextSession(st)
 		if one.header != nil && s.sieve.Session(*one.header) || one.header == nil && s.sieve.Unknown(one.name) {
 			out = append(out, *one.troubled())
@@ -102,7 +102,8 @@ func (s *textSearch) troubled() (out []journal.Trouble, err error) {
 	return out, err
 }
 
-// session returns a session that is searched, or nil.
+// session returns a session that is searched, or nil. Each is asked for once:
+// its events come together.
 func (s *textSearch) session(id int64) (*textSession, error) {
 	if one, ok := s.sessions[id]; ok {
 		return one, nil
@@ -111,7 +112,6 @@ func (s *textSearch) session(id int64) (*textSession, error) {
 	if one != nil && (one.trouble != soundLog || !s.sieve.Session(*one.header)) {
 		one = nil
 	}
-	s.sessions[id] = one
 	return one, err
 }
 
@@ -445,7 +445,7 @@ func (s *textSearch) close() error {
 		return nil
 	}
 	var open []*textSession
-	err := s.c.query(selectTextSession+" WHERE opened >= 0", func(st *sqlite3.Stmt) bool {
+	err := s.c.query(selectTextSession+" INDEXED BY sessions_opened WHERE opened >= 0", func(st *sqlite3.Stmt) bool {
 		one := scanTextSession(st)
 		if one.trouble == soundLog && s.sieve.Session(*one.header) && !s.sieve.Live(one.name) {
 			open = append(open, one)
