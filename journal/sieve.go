@@ -7,14 +7,14 @@ import (
 // Sieve is what a query lets through. Make one with NewSieve; it must not be
 // used by two goroutines.
 type Sieve struct {
-	q                   TextQuery
-	ids, parents, types map[string]bool
-	surfaces            [3]bool
+	q                         TextQuery
+	cwds, ids, parents, types map[string]bool
+	surfaces                  [3]bool
 }
 
 // NewSieve prepares the filters of a query.
 func NewSieve(q TextQuery) *Sieve {
-	s := &Sieve{q: q, ids: set(q.Sessions.IDs), parents: set(q.Sessions.Parents), types: set(q.Events.Types)}
+	s := &Sieve{q: q, cwds: set(q.Sessions.CWDs), ids: set(q.Sessions.IDs), parents: set(q.Sessions.Parents), types: set(q.Events.Types)}
 	for _, c := range q.Events.Surfaces {
 		s.surfaces[c] = true
 	}
@@ -39,7 +39,7 @@ func (s *Sieve) Live(session string) bool { return s.q.Live != nil && s.q.Live(s
 func (s *Sieve) Session(h sessionlog.Header) bool {
 	f := s.q.Sessions
 	switch {
-	case f.CWD != "" && h.CWD != f.CWD, !f.Created.Hold(h.CreatedAt), !s.name(h.ID):
+	case s.cwds != nil && !s.cwds[h.CWD], !f.Created.Hold(h.CreatedAt), !s.name(h.ID):
 		return false
 	case s.parents == nil && !f.Roots:
 		return true
@@ -59,7 +59,7 @@ func (s *Sieve) name(id string) bool {
 // searched. What cannot be compared does not hold.
 func (s *Sieve) Unknown(id string) bool {
 	f := s.q.Sessions
-	return f.CWD == "" && f.Created == Bounds{} && s.parents == nil && !f.Roots && s.name(id)
+	return s.cwds == nil && f.Created == Bounds{} && s.parents == nil && !f.Roots && s.name(id)
 }
 
 // Event reports whether an event of a session that is searched may be a hit.

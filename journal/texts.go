@@ -37,6 +37,10 @@ type Texts interface {
 	// creation time and id (S-101), whether their parents exist or not.
 	Children(ctx context.Context, parents []string) ([]Profile, error)
 
+	// Workspaces lists the working directories that sessions have, each once, in
+	// byte order.
+	Workspaces(ctx context.Context) ([]string, error)
+
 	// Close ends the index. Later calls fail with messages.Unavailable.
 	Close() error
 }
@@ -66,10 +70,10 @@ const TextHitsMax = 1000
 
 // SessionFilter narrows a search to sessions.
 type SessionFilter struct {
-	// CWD is compared as a string: no path is normalised, no link followed
+	// CWDs are compared as strings: no path is normalised, no link followed
 	// (S-012). A query needs one, or must say Everywhere, unless it is In one
-	// session.
-	CWD        string
+	// session. One workspace may have several names; Workspaces lists them.
+	CWDs       []string
 	Everywhere bool
 	IDs        []string // nil: any; empty: none
 	Except     string   // a session that is left out; empty: none is
@@ -85,9 +89,9 @@ type SessionFilter struct {
 // chosen.
 type EventFilter struct {
 	Seq      Bounds
-	Time     Bounds // epoch milliseconds
-	Types    []string
-	Surfaces []sessionlog.Class
+	Time     Bounds             // epoch milliseconds
+	Types    []string           // nil: any; empty: none
+	Surfaces []sessionlog.Class // likewise
 }
 
 // Bounds is a range, both ends inclusive; nil is open.
@@ -162,7 +166,7 @@ func (q TextQuery) Check() error {
 	switch s := q.Sessions; {
 	case q.Limit < 1 || q.Limit > TextHitsMax:
 		return messages.Refuse(messages.BadRequest, "a search asks for %d hits; 1 to %d are allowed", q.Limit, TextHitsMax)
-	case q.In == "" && s.CWD == "" && !s.Everywhere:
+	case q.In == "" && len(s.CWDs) == 0 && !s.Everywhere, slices.Contains(s.CWDs, ""):
 		return messages.Refuse(messages.BadRequest, "a search names no workspace, and does not say that it means all")
 	case slices.ContainsFunc(q.Events.Surfaces, func(c sessionlog.Class) bool { return c < sessionlog.LogOnly || c > sessionlog.Shadowed }):
 		return messages.Refuse(messages.BadRequest, "a search asks for surfaces %v, of which some do not exist", q.Events.Surfaces)

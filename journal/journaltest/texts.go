@@ -340,21 +340,22 @@ func filtersOnSessions(t *testing.T, h TextHarness) {
 		want string
 	}{
 		{"everywhere", journal.SessionFilter{Everywhere: true}, "child nowhere orphan other root slash"},
-		{"one workspace, as a string", journal.SessionFilter{CWD: Past}, "child orphan root"},
-		{"a workspace nobody has", journal.SessionFilter{CWD: Past + "//"}, ""},
-		{"ids", journal.SessionFilter{CWD: Past, IDs: []string{"root", "other", "root", "unheard"}}, "root"},
-		{"no ids", journal.SessionFilter{CWD: Past, IDs: []string{}}, ""},
-		{"except", journal.SessionFilter{CWD: Past, Except: "root"}, "child orphan"},
-		{"parents", journal.SessionFilter{CWD: Past, Parents: []string{"root"}}, "child"},
-		{"roots", journal.SessionFilter{CWD: Past, Roots: true}, "root"},
-		{"roots or parents", journal.SessionFilter{CWD: Past, Roots: true, Parents: []string{"nobody"}}, "orphan root"},
-		{"no parents", journal.SessionFilter{CWD: Past, Parents: []string{}}, ""},
+		{"one workspace, as a string", journal.SessionFilter{CWDs: []string{Past}}, "child orphan root"},
+		{"one workspace by two names", journal.SessionFilter{CWDs: []string{Past, Past + "/", "/unheard"}}, "child orphan root slash"},
+		{"a workspace nobody has", journal.SessionFilter{CWDs: []string{Past + "//"}}, ""},
+		{"ids", journal.SessionFilter{CWDs: []string{Past}, IDs: []string{"root", "other", "root", "unheard"}}, "root"},
+		{"no ids", journal.SessionFilter{CWDs: []string{Past}, IDs: []string{}}, ""},
+		{"except", journal.SessionFilter{CWDs: []string{Past}, Except: "root"}, "child orphan"},
+		{"parents", journal.SessionFilter{CWDs: []string{Past}, Parents: []string{"root"}}, "child"},
+		{"roots", journal.SessionFilter{CWDs: []string{Past}, Roots: true}, "root"},
+		{"roots or parents", journal.SessionFilter{CWDs: []string{Past}, Roots: true, Parents: []string{"nobody"}}, "orphan root"},
+		{"no parents", journal.SessionFilter{CWDs: []string{Past}, Parents: []string{}}, ""},
 		{"no parents, or roots", journal.SessionFilter{Everywhere: true, Roots: true, Parents: []string{}}, "nowhere other root"},
-		{"created from", journal.SessionFilter{CWD: Past, Created: journal.Bounds{From: at(101)}}, "child orphan"},
-		{"created to", journal.SessionFilter{CWD: Past, Created: journal.Bounds{To: at(101)}}, "child root"},
+		{"created from", journal.SessionFilter{CWDs: []string{Past}, Created: journal.Bounds{From: at(101)}}, "child orphan"},
+		{"created to", journal.SessionFilter{CWDs: []string{Past}, Created: journal.Bounds{To: at(101)}}, "child root"},
 		{"created in between", journal.SessionFilter{Everywhere: true, Created: journal.Bounds{From: at(103), To: at(104)}}, "nowhere slash"},
-		{"live", journal.SessionFilter{CWD: Past, LiveOnly: true}, "child"},
-		{"live, of some", journal.SessionFilter{CWD: Past, LiveOnly: true, IDs: []string{"root"}}, ""},
+		{"live", journal.SessionFilter{CWDs: []string{Past}, LiveOnly: true}, "child"},
+		{"live, of some", journal.SessionFilter{CWDs: []string{Past}, LiveOnly: true, IDs: []string{"root"}}, ""},
 	} {
 		q := query("needle")
 		q.Sessions, q.Live = c.f, func(s string) bool { return s == "child" || s == "slash" }
@@ -366,8 +367,13 @@ func filtersOnSessions(t *testing.T, h TextHarness) {
 			t.Errorf("%s: found %q, want %q", c.name, got, c.want)
 		}
 	}
+	for _, texts := range []journal.Texts{h.Texts, h.Judge} {
+		if got, err := texts.Workspaces(t.Context()); err != nil || strings.Join(got, " ") != "/srv "+Past+" "+Past+"/" {
+			t.Errorf("workspaces %q, %v", got, err)
+		}
+	}
 	q := queryIn("child", "needle")
-	q.Sessions = journal.SessionFilter{CWD: "/srv"}
+	q.Sessions = journal.SessionFilter{CWDs: []string{"/srv"}}
 	h.want(t, q, "") // in one session, the other filters hold as well
 	h.want(t, queryIn("unheard", "needle"), "")
 }
@@ -471,7 +477,7 @@ func oneDamagedSession(t *testing.T, h TextHarness) {
 	unsurfaced.SurfaceOp = nil
 	w.add(unsurfaced).add(User("needle needle needle"))
 	q := query("needle")
-	q.Sessions = journal.SessionFilter{CWD: Past}
+	q.Sessions = journal.SessionFilter{CWDs: []string{Past}}
 	page := h.want(t, q, "good:0 optional:0")
 	if len(page.Troubled) != 2 || page.Troubled[0].Session != "bad" || page.Troubled[0].Unsupported || page.Troubled[0].Problem == "" ||
 		page.Troubled[1].Session != "future" || !page.Troubled[1].Unsupported {
@@ -537,7 +543,7 @@ func aSessionThatWasCutOff(t *testing.T, h TextHarness) {
 	q.Live = func(s string) bool { return s == "cut" } // shows its turn as it is (L-057)
 	h.want(t, q, "")
 	q = query("interrupted")
-	q.Sessions = journal.SessionFilter{CWD: "/elsewhere"}
+	q.Sessions = journal.SessionFilter{CWDs: []string{"/elsewhere"}}
 	h.want(t, q, "")
 	w.add(Result("k1", "done"), User("more"))
 	h.want(t, query("TOOL_OUTCOME_UNKNOWN"), "")
@@ -562,7 +568,7 @@ func aDeletedSessionIsGone(t *testing.T, h TextHarness) {
 	h.want(t, query("needle"), "t:0 s:0")
 	h.want(t, query("old"), "")
 	q := query("needle")
-	q.Sessions = journal.SessionFilter{CWD: Past}
+	q.Sessions = journal.SessionFilter{CWDs: []string{Past}}
 	h.want(t, q, "t:0")
 	w.delete()
 	birth(t, h.Journal, PastHeader("s", Past, "", 3), User("third")).delete() // between two searches
@@ -708,6 +714,7 @@ func aQueryWithoutMeaning(t *testing.T, h TextHarness) {
 		"no limit":                  func(q *journal.TextQuery) { q.Limit = 0 },
 		"a limit above the most":    func(q *journal.TextQuery) { q.Limit = journal.TextHitsMax + 1 },
 		"no workspace":              func(q *journal.TextQuery) { q.Sessions.Everywhere = false },
+		"a workspace without name":  func(q *journal.TextQuery) { q.Sessions.CWDs = []string{""} },
 		"a surface nobody has":      func(q *journal.TextQuery) { q.Events.Surfaces = []sessionlog.Class{3} },
 		"live ones of nobody knows": func(q *journal.TextQuery) { q.Sessions.LiveOnly = true },
 	} {

@@ -137,8 +137,13 @@ func (m *crowd) ask() {
 	if m.r.IntN(2) == 0 {
 		q.Phrase = words.NewPhrase(m.pick("ab", "中", "中文", "e", "ab ab", "interrupted", "中文中"), words.Cut(m.r.IntN(2)))
 	}
-	if q.Sessions.CWD = m.pick("/a", "/b", "/c", ""); q.Sessions.CWD == "" {
+	switch m.r.IntN(5) {
+	case 0:
 		q.Sessions.Everywhere = true
+	case 1:
+		q.Sessions.CWDs = []string{"/b", m.pick("/a", "/c"), "/b"}
+	default:
+		q.Sessions.CWDs = []string{m.pick("/a", "/b", "/c")}
 	}
 	if m.r.IntN(3) == 0 {
 		q.In = fmt.Sprintf("%s%d", m.prefix, m.r.IntN(9))

@@ -87,6 +87,22 @@ func (t *Texts) profiles(ctx context.Context, wanted func(sessionlog.Header) boo
 	return out, err
 }
 
+// Workspaces lists the working directories of the sessions.
+func (t *Texts) Workspaces(ctx context.Context) ([]string, error) {
+	if t.closed.Load() {
+		return nil, errTextsClosed()
+	}
+	list, err := t.log.Sessions(ctx, "", 0)
+	var out []string
+	for _, info := range list {
+		if info.Header.CWD != "" {
+			out = append(out, info.Header.CWD)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out), err
+}
+
 // Close refuses later calls. The journal stays open.
 func (t *Texts) Close() error {
 	t.closed.Store(true)

@@ -211,7 +211,7 @@ func watchHeap() (peak func() uint64) {
 }
 
 func searchOne(ctx context.Context, texts journal.Texts, q asked, in bool, cut words.Cut) error {
-	query := journal.TextQuery{Phrase: words.NewPhrase(q.phrase, cut), Limit: 100, Sessions: journal.SessionFilter{CWD: q.workspace}}
+	query := journal.TextQuery{Phrase: words.NewPhrase(q.phrase, cut), Limit: 100, Sessions: journal.SessionFilter{CWDs: []string{q.workspace}}}
 	if in {
 		query.In = q.session
 	}

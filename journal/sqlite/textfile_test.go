@@ -53,7 +53,7 @@ func say(t *testing.T, j *Journal, session string, texts ...string) (epoch, next
 
 func find(ctx context.Context, texts journal.Texts, phrase string) (journal.TextPage, error) {
 	return texts.Search(ctx, journal.TextQuery{
-		Phrase: words.NewPhrase(phrase, words.Substring), Limit: 100, Sessions: journal.SessionFilter{CWD: journaltest.Past},
+		Phrase: words.NewPhrase(phrase, words.Substring), Limit: 100, Sessions: journal.SessionFilter{CWDs: []string{journaltest.Past}},
 	})
 }
 

@@ -307,12 +307,21 @@ func (s *textSearch) matching() (m matching, ok bool, err error) {
 		if b := s.q.Events.Seq; b.To != nil {
 			m.high = eventID(id, min(max(*b.To, 0), seqMax))
 		}
-	} else if f.CWD != "" {
-		id, ok, err := s.c.number("SELECT id FROM workspaces WHERE cwd = ?", f.CWD)
-		if err != nil || !ok {
-			return m, false, err
+	} else if f.CWDs != nil {
+		var tags []string
+		for _, cwd := range f.CWDs {
+			id, ok, err := s.c.number("SELECT id FROM workspaces WHERE cwd = ?", cwd)
+			if err != nil {
+				return m, false, err
+			}
+			if ok {
+				tags = append(tags, "workspace : "+workspaceTag(id))
+			}
 		}
-		m.match = "workspace : " + workspaceTag(id) + " AND (" + m.match + ")"
+		if len(tags) == 0 {
+			return m, false, nil
+		}
+		m.match = "(" + strings.Join(tags, " OR ") + ") AND (" + m.match + ")"
 	}
 	if types := s.q.Events.Types; types != nil {
 		var kinds []int64
@@ -400,8 +409,12 @@ func (s *textSearch) admitted() (out []int64, err error) {
 				return nil, err
 			}
 		}
-	case f.CWD != "":
-		err = s.c.query(selectTextSession+" WHERE workspace = (SELECT id FROM workspaces WHERE cwd = ?)", visit, f.CWD)
+	case f.CWDs != nil:
+		for _, cwd := range f.CWDs {
+			if err := s.c.query(selectTextSession+" WHERE workspace = (SELECT id FROM workspaces WHERE cwd = ?)", visit, cwd); err != nil {
+				return nil, err
+			}
+		}
 	default:
 		err = s.c.query(selectTextSession, visit)
 	}
@@ -516,6 +529,18 @@ func (t *Texts) Profiles(ctx context.Context, sessions []string) ([]journal.Prof
 // Children describes the sessions whose parent is one of these.
 func (t *Texts) Children(ctx context.Context, parents []string) ([]journal.Profile, error) {
 	return t.profiles(ctx, parents, selectTextSession+" WHERE parent = ? AND parent <> '' ORDER BY created, name")
+}
+
+// Workspaces lists the working directories of the sessions.
+func (t *Texts) Workspaces(ctx context.Context) (out []string, err error) {
+	err = t.search(ctx, "listing workspaces", func(c *conn) error {
+		out = nil
+		return c.query("SELECT cwd FROM workspaces w WHERE cwd <> '' AND EXISTS (SELECT 1 FROM sessions WHERE workspace = w.id) ORDER BY cwd", func(st *sqlite3.Stmt) bool {
+			out = append(out, st.ColumnText(0))
+			return true
+		})
+	})
+	return out, err
 }
 
 func (t *Texts) profiles(ctx context.Context, keys []string, sql string) (out []journal.Profile, err error) {
