@@ -1,0 +1,54 @@
+package sessionlog
+
+import (
+	"fmt"
+	"testing"
+)
+
+// Promise 8: which calls have sensitive answers.
+func TestSensitiveCalls(t *testing.T) {
+	nested := func(typ, arguments string) Event {
+		return Event{Type: typ, Data: fmt.Appendf(nil, `{"subCallId":"c","name":%q,"arguments":%s}`, ToolName, arguments)}
+	}
+	one := func(mark string) string {
+		return `{"questions":[{"id":"a","question":"?"},{"id":"b","question":"?"` + mark + `}]}`
+	}
+	for name, c := range map[string]struct {
+		ev   Event
+		want bool
+	}{
+		"a question":            {ToolCall(1, 1, "c", ToolName, one(`,"sensitive":true`)), true},
+		"the call":              {ToolCall(1, 1, "c", ToolName, `{"sensitive":true,"questions":[]}`), true},
+		"nested":                {nested(TypeDispatch, one(`,"sensitive":true`)), true},
+		"nested, as it starts":  {nested(TypeDispatchStart, one(`,"sensitive":true`)), true},
+		"none":                  {ToolCall(1, 1, "c", ToolName, one("")), false},
+		"a word is not a mark":  {ToolCall(1, 1, "c", ToolName, one(`,"sensitive":"true"`)), false},
+		"another tool":          {ToolCall(1, 1, "c", "bash", one(`,"sensitive":true`)), false},
+		"arguments of no kind":  {ToolCall(1, 1, "c", ToolName, "{"), false},
+		"nested, without":       {nested(TypeDispatch, "[]"), false},
+		"a result of that name": {Event{Type: TypeToolResult, Data: []byte(`{"name":"ask_user_question"}`)}, false},
+	} {
+		if call, ok := SensitiveCall(c.ev); ok != c.want || ok && call != "c" {
+			t.Errorf("%s: %q, %v", name, call, ok)
+		}
+	}
+}
+
+// Promise 8: which events carry an answer, in either generation.
+func TestAnsweredCalls(t *testing.T) {
+	reply := ReplyMessage("m", "c", []byte("[]"), []byte("[]"))
+	for name, c := range map[string]struct {
+		ev   Event
+		want string
+	}{
+		"a result":       {ToolResult(1, 1, "c", "x", false, "", "", -1, "m"), "c"},
+		"a result of v0": {resultTextV0("x", "m"), "k"},
+		"a late reply":   {NewEvent(TypeUserMessage, reply.Raw), "c"},
+		"a message":      {NewEvent(TypeUserMessage, UserMessage("m", "x", "").Raw), ""},
+		"a call":         {ToolCall(1, 1, "c", ToolName, "{}"), ""},
+	} {
+		if call, ok := AnsweredCall(c.ev); call != c.want || ok != (c.want != "") {
+			t.Errorf("%s: %q, %v", name, call, ok)
+		}
+	}
+}
