@@ -91,8 +91,8 @@ func (p Phrase) Count(text string) int {
 	return n
 }
 
-// first returns where the first span starts; 0 if there is none.
-func (p Phrase) first(text string) (at int) {
-	p.Spans(text, func(s Span) bool { at = s.Start; return false })
-	return at
+// first returns the first span; its zero value if there is none.
+func (p Phrase) first(text string) (first Span) {
+	p.Spans(text, func(s Span) bool { first = s; return false })
+	return first
 }

@@ -85,12 +85,12 @@ const (
 // Snippet is what is shown of a text: all of it, collapsed, or a window around
 // the first place where the phrase stands.
 func Snippet(text string, p Phrase) string {
-	text = Collapse(text)
+	text = Collapse(upToWindow(text, p.first(text).End))
 	n := Length(text)
 	if n <= snippetMax {
 		return text
 	}
-	start := max(0, Length(text[:p.first(text)])-snippetBefore)
+	start := max(0, Length(text[:p.first(text).Start])-snippetBefore)
 	switch room := snippetMax - 1; { // what is left beside one mark
 	case start > 0 && start+room >= n:
 		return ellipsis + from(text, n-room)
@@ -99,6 +99,21 @@ func Snippet(text string, p Phrase) string {
 	default:
 		return ellipsis + upTo(from(text, start), room-1) + ellipsis
 	}
+}
+
+// upToWindow cuts a text so far behind the end of the first span that a snippet
+// shows the same, and its end stays out of sight: long texts are found often.
+func upToWindow(text string, end int) string {
+	left := 2 * snippetMax
+	for i, r := range text[end:] {
+		if !sessionlog.IsSpace(r) {
+			left--
+		}
+		if left < 0 {
+			return text[:end+i]
+		}
+	}
+	return text
 }
 
 // from drops the first n code points.

@@ -65,6 +65,15 @@ func TestSnippet(t *testing.T) {
 	}
 }
 
+// S-063: a phrase that is longer than what is shown of it.
+func TestSnippetOfALongPhrase(t *testing.T) {
+	query := strings.Repeat("needle ", 200)
+	got := words.Snippet(strings.Repeat("x ", 100)+query+"end", words.NewPhrase(query, words.Whole))
+	if want := "…" + strings.Repeat("x ", 40) + strings.Repeat("needle ", 22) + "need…"; got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
 // S-063 against its own sentences, on runes.
 func TestSnippetsKeepTheRule(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
