@@ -12,6 +12,10 @@ import (
 func (c *cli) conformanceCommand() *cobra.Command {
 	var opts conformance.Options
 	built, notBuilt := conformance.Kinds()
+	kinds := "Kinds:     " + strings.Join(wrap(strings.Join(built, " "), 67), "\n           ")
+	if len(notBuilt) > 0 {
+		kinds += "\nNot built: " + strings.Join(wrap(strings.Join(notBuilt, " "), 67), "\n           ")
+	}
 	cmd := &cobra.Command{
 		Use:   "conformance [flags] FILE...",
 		Short: "Drive the machines with vector files",
@@ -19,13 +23,12 @@ func (c *cli) conformanceCommand() *cobra.Command {
 that is expected for it, one JSON object per line. Prints a line per failure
 with the first difference, then the counts. Exits with 1 when any failed.
 
-Kinds:     ` + strings.Join(wrap(strings.Join(built, " "), 67), "\n           ") + `
-Not built: ` + strings.Join(wrap(strings.Join(notBuilt, " "), 67), "\n           ") + `
+` + kinds + `
 
 "improved" counts vectors whose result differs exactly as Parley declares:
 D1, a claimed reply is queued again after its turn's end or a restart;
 D2, a settled wait answers at once and waits for no stubborn answerer.`,
-		Example: `  parley conformance vectors/*.jsonl
+		Example: `  parley conformance --logs logs vectors/*.jsonl
   parley conformance --kind scan --kind repair session-log.jsonl`,
 		Args: args(1, 1<<20, "files"),
 		RunE: func(_ *cobra.Command, files []string) error {
