@@ -60,6 +60,29 @@ const (
 	StaleCursor       Code = "STALE_CURSOR"
 )
 
+// Codes of the session query tools (S-120, S-121).
+const (
+	QueryMissingAgent    Code = "SESSION_QUERY_TOOL_MISSING_AGENT"
+	QueryUnauthorized    Code = "SESSION_QUERY_TOOL_UNAUTHORIZED"
+	QueryNoCurrentStep   Code = "SESSION_QUERY_TOOL_NO_CURRENT_STEP"
+	QueryFailed          Code = "SESSION_QUERY_TOOL_FAILED"
+	QueryAborted         Code = "SESSION_QUERY_ABORTED"
+	QueryCorruptSession  Code = "SESSION_QUERY_CORRUPT_SESSION"
+	QueryEventNotFound   Code = "SESSION_QUERY_EVENT_NOT_FOUND"
+	QueryIndexFailed     Code = "SESSION_QUERY_INDEX_FAILED"
+	QueryInvalidCursor   Code = "SESSION_QUERY_INVALID_CURSOR"
+	QueryInvalidFilter   Code = "SESSION_QUERY_INVALID_FILTER"
+	QueryInvalidLimit    Code = "SESSION_QUERY_INVALID_LIMIT"
+	QueryInvalidQuery    Code = "SESSION_QUERY_INVALID_QUERY"
+	QueryInvalidLineage  Code = "SESSION_QUERY_INVALID_LINEAGE"
+	QueryInvalidSurface  Code = "SESSION_QUERY_INVALID_SURFACE"
+	QueryInvalidWindow   Code = "SESSION_QUERY_INVALID_WINDOW"
+	QueryPersistence     Code = "SESSION_QUERY_PERSISTENCE_FAILED"
+	QuerySearchDisabled  Code = "SESSION_QUERY_SEARCH_DISABLED"
+	QuerySessionNotFound Code = "SESSION_QUERY_SESSION_NOT_FOUND"
+	QueryStaleCursor     Code = "SESSION_QUERY_STALE_CURSOR"
+)
+
 // Kind tells the three kinds of trouble apart.
 type Kind string
 
@@ -141,6 +164,25 @@ var Registry = []Entry{
 	{UnreadAnswer, RefusalKind, "An equal question has been answered, and the answer may not have been read.", "A person answered, and the response that carried the answer was lost, as far as can be told. It is not given to a new call: an answer is no permission for the next time.", "Call collect_replies (InboxService.CollectReplies), which lists it. If it is not what you need, ask again then.", "failed_precondition", 409, 0, 36},
 	{BadLog, RefusalKind, "The log cannot be imported.", "It is no log in the public session format, or a record does not follow from the ones before it; the text says where.", "Correct the named line, or export the session again where it was written. Nothing was imported.", "invalid_argument", 400, 0, 35},
 	{StaleCursor, RefusalKind, "The page to go on from is not there any more.", "The hit that the continuation names was deleted, replaced or outranked since.", "Search again from the start; no page is shown in place of the one asked for.", "aborted", 409, 0, 37},
+	{QueryMissingAgent, RefusalKind, "No agent is behind this call.", "Past work belongs to a workspace, and only an attached agent has one.", "Attach to a session, or call through a door that has.", "failed_precondition", 400, 0, 40},
+	{QueryUnauthorized, RefusalKind, "The session is not of the caller's workspace.", "It is another workspace's, or there is no such session; the two look the same.", "Search, and take the session id from there. A caller without a workspace sees itself alone.", "permission_denied", 403, 0, 41},
+	{QueryNoCurrentStep, RefusalKind, "The caller's session has no step yet.", "A search of one's own session leaves out the running step, so there must be one.", "Begin a step, or search another session.", "failed_precondition", 400, 0, 42},
+	{QueryFailed, FaultKind, "Past work could not be read.", "The cause is in the node's log.", "Try once more; if it stays, ask the operator to read the node's log.", "internal", 500, 0, 70},
+	{QueryAborted, RefusalKind, "The search was cancelled.", "The caller ended it.", "Nothing to do.", "aborted", 409, 0, 12},
+	{QueryCorruptSession, FaultKind, "The session's log is damaged.", "An event does not follow from the ones before it.", "Other sessions can be read; the operator can restore this one from a backup.", "data_loss", 500, 0, 70},
+	{QueryEventNotFound, RefusalKind, "The session has no such event.", "The number is behind the end of its log.", "Take the seq from a search, a trace or a read.", "not_found", 404, 0, 25},
+	{QueryIndexFailed, FaultKind, "The text index failed.", "Its file could not be read or written.", "Try again; the index is made anew from the logs when it must be.", "unavailable", 503, 0, 73},
+	{QueryInvalidCursor, RefusalKind, "The continuation is not one of this search.", "It was made for another request, or is damaged.", "Search again without it.", "invalid_argument", 400, 0, 26},
+	{QueryInvalidFilter, RefusalKind, "A filter's value is not allowed.", "The text names it.", "Correct the named value, or leave it out.", "invalid_argument", 400, 0, 26},
+	{QueryInvalidLimit, RefusalKind, "The page size is not allowed.", "It is not from 1 to 100.", "Give a size from 1 to 100.", "invalid_argument", 400, 0, 26},
+	{QueryInvalidQuery, RefusalKind, "The query is empty, or holds a NUL.", "There is nothing to look for.", "Give a word or a phrase that stands in the text you look for.", "invalid_argument", 400, 0, 26},
+	{QueryInvalidLineage, FaultKind, "The session descends from itself.", "The parents that its headers name form a ring.", "Read the session by its id; its ancestors cannot be shown.", "data_loss", 500, 0, 70},
+	{QueryInvalidSurface, FaultKind, "The session's replacements do not fit together.", "An event replaces what it may not.", "Other sessions can be read.", "data_loss", 500, 0, 70},
+	{QueryInvalidWindow, RefusalKind, "The window is too wide.", "`before` or `after` is above its limit.", "Ask for fewer events around the target, and read on from there.", "invalid_argument", 400, 0, 26},
+	{QueryPersistence, FaultKind, "The journal could not be read.", "The cause is in the node's log.", "Try again; if it stays, ask the operator to read the node's log.", "unavailable", 503, 0, 73},
+	{QuerySearchDisabled, RefusalKind, "Search is switched off on this node.", "It was started without its text index.", "Trace and read work; start the node with its index to search.", "failed_precondition", 400, 0, 43},
+	{QuerySessionNotFound, RefusalKind, "There is no such session.", "It is unknown here.", "Take the session id from a search.", "not_found", 404, 0, 25},
+	{QueryStaleCursor, RefusalKind, "The corpus has changed since the page before.", "What the continuation pointed at is gone or stands elsewhere now.", "Search again from the beginning.", "aborted", 409, 0, 37},
 }
 
 var byCode = func() map[Code]Entry {
