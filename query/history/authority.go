@@ -46,7 +46,9 @@ func (t *Tools) identify(ctx context.Context, id, target string) (caller, Sessio
 	}
 	who := caller{id: id}
 	if self.CWD != "" {
-		who.cwds = t.cfg.Workspace(self.CWD)
+		if who.cwds, err = call(t, ctx, func() ([]string, error) { return t.cfg.Workspace(ctx, self.CWD) }); err != nil {
+			return caller{}, Session{}, err
+		}
 	}
 	seen, ok := found[target]
 	if !ok || !who.may(seen) {

@@ -107,4 +107,6 @@ func run(t *testing.T, c Corpus, caller, tool, args string) (string, error) {
 	return mounted(t, c, Config{}).Call(context.Background(), caller, tool, json.RawMessage(args))
 }
 
-func code(err error) string { return strings.TrimPrefix(string(messages.CodeOf(err)), "SESSION_QUERY_") }
+func code(err error) string {
+	return strings.TrimPrefix(string(messages.CodeOf(err)), "SESSION_QUERY_")
+}

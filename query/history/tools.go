@@ -30,7 +30,7 @@ type Config struct {
 	WindowMax int
 	// Workspace returns all names under which the workspace of this name may
 	// stand in headers, itself among them. nil: names are compared as they are (S-012).
-	Workspace func(cwd string) []string
+	Workspace func(ctx context.Context, cwd string) ([]string, error)
 	// Whole makes a search fail when any session of the journal cannot be
 	// read, as the reference does (S-111). By default the others are searched.
 	Whole bool
@@ -65,7 +65,7 @@ func New(corpus Corpus, log *slog.Logger, cfg Config) (*Tools, error) {
 	cfg.SearchTimeout = orDefault(cfg.SearchTimeout, defaultSearchTimeout)
 	cfg.WindowMax = orDefault(cfg.WindowMax, defaultWindowMax)
 	if cfg.Workspace == nil {
-		cfg.Workspace = func(cwd string) []string { return []string{cwd} }
+		cfg.Workspace = func(_ context.Context, cwd string) ([]string, error) { return []string{cwd}, nil }
 	}
 	return &Tools{corpus: corpus, log: log, cfg: cfg}, nil
 }

@@ -309,4 +309,3 @@ func FuzzInstant(f *testing.F) {
 		}
 	})
 }
-
