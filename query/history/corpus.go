@@ -53,7 +53,8 @@ type Log struct {
 
 // Search is a search that has been checked.
 type Search struct {
-	Query string // one line, not empty
+	Query    string // one line, not empty
+	Faithful bool   // Config.Faithful
 
 	// Events of one session, or the best event of each of many.
 	Session string

@@ -18,7 +18,7 @@ func (t *Tools) searchSessions(ctx context.Context, id string, args values) (str
 	if self.CWD == "" {
 		return "", messages.Refuse(messages.QueryUnauthorized, "the caller's session has no workspace, so it has no other sessions to search")
 	}
-	s := &Search{CWDs: who.cwds, Not: who.id}
+	s := &Search{CWDs: who.cwds, Not: who.id, Faithful: t.cfg.Faithful}
 	if s.Query, err = queryOf(args); err != nil {
 		return "", err
 	}
@@ -72,7 +72,7 @@ func (t *Tools) searchEvents(ctx context.Context, id string, args values) (strin
 	if err != nil {
 		return "", err
 	}
-	s := &Search{Session: target.ID, CWDs: who.cwds}
+	s := &Search{Session: target.ID, CWDs: who.cwds, Faithful: t.cfg.Faithful}
 	if s.Query, err = queryOf(args); err != nil {
 		return "", err
 	}

@@ -31,9 +31,11 @@ type Config struct {
 	// Workspace returns all names under which the workspace of this name may
 	// stand in headers, itself among them. nil: names are compared as they are (S-012).
 	Workspace func(ctx context.Context, cwd string) ([]string, error)
-	// Whole makes a search fail when any session of the journal cannot be
-	// read, as the reference does (S-111). By default the others are searched.
-	Whole bool
+	// Faithful searches exactly as the reference does: a run of CJK characters
+	// is one word (S-061), and a session that cannot be read makes every search
+	// fail (S-111). By default what stands inside such a run is found, and the
+	// other sessions are searched.
+	Faithful bool
 }
 
 const (
