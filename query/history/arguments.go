@@ -112,6 +112,14 @@ func (p parameter) read(text json.RawMessage) (v any, wrong []string) {
 
 func (v values) text(name string) string { s, _ := v[name].(string); return s }
 
+// target is the session a call is about: the one named, or the caller's own.
+func (v values) target(caller string) string {
+	if named, ok := v["session_id"].(string); ok {
+		return named
+	}
+	return caller
+}
+
 func (v values) flag(name string) bool { b, _ := v[name].(bool); return b }
 
 // list returns the values given, each once, in byte order; nil when the

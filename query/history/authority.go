@@ -26,15 +26,12 @@ func missingAgent() error {
 	return messages.Refuse(messages.QueryMissingAgent, "past work can be read by an attached agent only")
 }
 
-// identify reads the caller and, in the same read, the session it wants to see;
-// "" is the caller itself. A foreign session, one without a workspace and one
+// identify reads the caller and, in the same read, the session it wants to see.
+// A foreign session, one without a workspace and one
 // that does not exist take the same reads and give the same error (S-013).
 func (t *Tools) identify(ctx context.Context, id, target string) (caller, Session, error) {
 	if id == "" {
 		return caller{}, Session{}, missingAgent()
-	}
-	if target == "" {
-		target = id
 	}
 	found, err := t.sessions(ctx, []string{id, target})
 	if err != nil {

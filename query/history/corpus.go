@@ -58,8 +58,10 @@ type Search struct {
 
 	// Events of one session, or the best event of each of many.
 	Session string
-	// CWDs are the workspaces to look in. Used when Session is empty.
-	CWDs []string
+	// CWDs are the workspaces to look in, unless Everywhere is said. Used when
+	// Session is empty.
+	CWDs       []string
+	Everywhere bool
 	// Sessions, if not nil, are the only ones to look in; without Not.
 	Sessions []string
 	Not      string

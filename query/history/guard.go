@@ -32,6 +32,7 @@ var fixed = map[messages.Code]string{
 var translated = map[messages.Code]messages.Code{
 	messages.SessionCorrupt: messages.QueryCorruptSession,
 	messages.NotFound:       messages.QuerySessionNotFound,
+	messages.StaleCursor:    messages.QueryStaleCursor,
 	messages.JournalIO:      messages.QueryPersistence,
 	messages.JournalCorrupt: messages.QueryPersistence,
 	messages.Unavailable:    messages.QueryPersistence,

@@ -6,12 +6,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/parleyrun/parley/journal"
+	"github.com/parleyrun/parley/journal/words"
 	"github.com/parleyrun/parley/messages"
 )
 
 // searchSessions is session_search; the order of its checks is S-019's.
 func (t *Tools) searchSessions(ctx context.Context, id string, args values) (string, error) {
-	who, self, err := t.identify(ctx, id, "")
+	who, self, err := t.identify(ctx, id, id)
 	if err != nil {
 		return "", err
 	}
@@ -68,7 +70,7 @@ func (t *Tools) searchSessions(ctx context.Context, id string, args values) (str
 
 // searchEvents is session_event_search.
 func (t *Tools) searchEvents(ctx context.Context, id string, args values) (string, error) {
-	who, target, err := t.identify(ctx, id, args.text("session_id"))
+	who, target, err := t.identify(ctx, id, args.target(id))
 	if err != nil {
 		return "", err
 	}
@@ -157,7 +159,7 @@ func (t *Tools) collect(ctx context.Context, s *Search, accept func(Hit) bool) (
 		hits []Hit
 		next string
 	}
-	s.Limit = pageSize
+	s.Limit = min(t.cfg.MaxResults+2, journal.TextHitsMax) // in one page where it can be: pages need one corpus (S-041)
 	seen := map[string]bool{}
 	for {
 		got, err := call(t, ctx, func() (p page, err error) {
@@ -193,7 +195,7 @@ func queryOf(args values) (string, error) {
 	if strings.ContainsRune(q, 0) {
 		return "", messages.Refuse(messages.QueryInvalidQuery, "the query holds a NUL character")
 	}
-	q = oneLine(q)
+	q = words.Collapse(words.Clean(q))
 	if q == "" {
 		return "", messages.Refuse(messages.QueryInvalidQuery, "the query is empty")
 	}

@@ -167,19 +167,19 @@ func readText(s Session, log Log, seq int64, before, after []sessionlog.Event) s
 		b.Write(line)
 	}
 	b.WriteString("\n```")
-	neighbours(&b, log.Header.Version, "\n\nBefore:", before)
-	neighbours(&b, log.Header.Version, "\n\nAfter:", after)
+	neighbours(&b, "\n\nBefore:", before)
+	neighbours(&b, "\n\nAfter:", after)
 	return b.String()
 }
 
-func neighbours(b *bytes.Buffer, version int, title string, events []sessionlog.Event) {
+func neighbours(b *bytes.Buffer, title string, events []sessionlog.Event) {
 	if len(events) == 0 {
 		return
 	}
 	b.WriteString(title)
 	for _, ev := range events {
 		fmt.Fprintf(b, "\n- seq %d | %s | %s", ev.Seq, ev.Type, iso(ev.Time))
-		text := sessionlog.SemanticText(version, ev)
+		text := sessionlog.SemanticText(ev)
 		if text == "" {
 			b.WriteString(" | (no semantic text)")
 			continue

@@ -42,7 +42,6 @@ const (
 	defaultMaxResults    = 100
 	defaultSearchTimeout = 30 * time.Second
 	defaultWindowMax     = 50
-	pageSize             = 20     // S-164
 	valuesMax            = 32_000 // of all lists of a call together (S-037)
 )
 

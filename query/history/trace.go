@@ -1,8 +1,10 @@
 package history
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -12,7 +14,7 @@ import (
 
 // traceSession is session_trace: where a session comes from, and what came of it.
 func (t *Tools) traceSession(ctx context.Context, id string, args values) (string, error) {
-	who, target, err := t.identify(ctx, id, args.text("session_id"))
+	who, target, err := t.identify(ctx, id, args.target(id))
 	if err != nil {
 		return "", err
 	}
@@ -110,7 +112,7 @@ func (t *Tools) traceEvent(ctx context.Context, id string, args values) (string,
 	if err != nil {
 		return "", err
 	}
-	who, target, err := t.identify(ctx, id, args.text("session_id"))
+	who, target, err := t.identify(ctx, id, args.target(id))
 	if err != nil {
 		return "", err
 	}
@@ -179,7 +181,7 @@ func (t *Tools) readEvent(ctx context.Context, id string, args values) (string, 
 			return "", err
 		}
 	}
-	who, target, err := t.identify(ctx, id, args.text("session_id"))
+	who, target, err := t.identify(ctx, id, args.target(id))
 	if err != nil {
 		return "", err
 	}
@@ -200,8 +202,23 @@ func (t *Tools) readEvent(ctx context.Context, id string, args values) (string, 
 // wholeLine is an event as one JSON object, keys in stored order. A live
 // session's events have the order in which they are made (S-090).
 func wholeLine(log Log, ev sessionlog.Event) []byte {
-	if log.Live && ev.SurfaceOp != nil && ev.SourceEventSeqs != nil {
-		return ev.LiveLine()
+	if !log.Live || ev.SurfaceOp == nil || ev.SourceEventSeqs == nil {
+		return ev.Line()
 	}
-	return ev.Line()
+	var line bytes.Buffer
+	enc := json.NewEncoder(&line)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(struct {
+		Type            string          `json:"type"`
+		Seq             int64           `json:"seq"`
+		Time            int64           `json:"time"`
+		Data            json.RawMessage `json:"data"`
+		Ignorable       bool            `json:"ignorable,omitempty"`
+		SourceEventSeqs []int64         `json:"sourceEventSeqs"`
+		SurfaceOp       json.RawMessage `json:"surfaceOp"`
+	}{ev.Type, ev.Seq, ev.Time, ev.Data, ev.Ignorable, ev.SourceEventSeqs, ev.SurfaceOp})
+	if err != nil {
+		return ev.Line()
+	}
+	return bytes.TrimSpace(line.Bytes())
 }

@@ -83,7 +83,7 @@ var runners = map[string]runner{
 	"label":               presented(showLabel),
 	"source":              presented(showSource),
 	"session-extraction":  RunExtraction,
-	"session-query-tools": nil,
+	"session-query-tools": plain(RunQueryTools),
 }
 
 // Kinds lists the kinds that Run can drive, and the known ones it cannot.
