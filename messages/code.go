@@ -81,6 +81,7 @@ const (
 	QuerySearchDisabled  Code = "SESSION_QUERY_SEARCH_DISABLED"
 	QuerySessionNotFound Code = "SESSION_QUERY_SESSION_NOT_FOUND"
 	QueryStaleCursor     Code = "SESSION_QUERY_STALE_CURSOR"
+	ToolTimeout          Code = "TOOL_TIMEOUT"
 )
 
 // Kind tells the three kinds of trouble apart.
@@ -182,6 +183,7 @@ var Registry = []Entry{
 	{QueryPersistence, FaultKind, "The journal could not be read.", "The cause is in the node's log.", "Try again; if it stays, ask the operator to read the node's log.", "unavailable", 503, 0, 73},
 	{QuerySearchDisabled, RefusalKind, "Search is switched off on this node.", "It was started without its text index.", "Trace and read work; start the node with its index to search.", "failed_precondition", 400, 0, 43},
 	{QuerySessionNotFound, RefusalKind, "There is no such session.", "It is unknown here.", "Take the session id from a search.", "not_found", 404, 0, 25},
+	{ToolTimeout, FaultKind, "A tool took longer than it may.", "A search over many sessions, or a node under load.", "Narrow the query or add filters, and call again.", "deadline_exceeded", 504, 0, 44},
 	{QueryStaleCursor, RefusalKind, "The corpus has changed since the page before.", "What the continuation pointed at is gone or stands elsewhere now.", "Search again from the beginning.", "aborted", 409, 0, 37},
 }
 

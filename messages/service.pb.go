@@ -1380,6 +1380,937 @@ func (x *ListInboxResponse) GetMessages() []*InboxMessage {
 	return nil
 }
 
+type ListQueryToolsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListQueryToolsRequest) Reset() {
+	*x = ListQueryToolsRequest{}
+	mi := &file_service_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListQueryToolsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListQueryToolsRequest) ProtoMessage() {}
+
+func (x *ListQueryToolsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_service_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListQueryToolsRequest.ProtoReflect.Descriptor instead.
+func (*ListQueryToolsRequest) Descriptor() ([]byte, []int) {
+	return file_service_proto_rawDescGZIP(), []int{22}
+}
+
+type ListQueryToolsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Tools []*QueryTool           `protobuf:"bytes,1,rep,name=tools,proto3" json:"tools,omitempty"`
+	// What a model is told once where the tools are mounted (S-001).
+	Prompt        string `protobuf:"bytes,2,opt,name=prompt,proto3" json:"prompt,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListQueryToolsResponse) Reset() {
+	*x = ListQueryToolsResponse{}
+	mi := &file_service_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListQueryToolsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListQueryToolsResponse) ProtoMessage() {}
+
+func (x *ListQueryToolsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_service_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListQueryToolsResponse.ProtoReflect.Descriptor instead.
+func (*ListQueryToolsResponse) Descriptor() ([]byte, []int) {
+	return file_service_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ListQueryToolsResponse) GetTools() []*QueryTool {
+	if x != nil {
+		return x.Tools
+	}
+	return nil
+}
+
+func (x *ListQueryToolsResponse) GetPrompt() string {
+	if x != nil {
+		return x.Prompt
+	}
+	return ""
+}
+
+type QueryTool struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Name        string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Title       string                 `protobuf:"bytes,2,opt,name=title,proto3" json:"title,omitempty"`
+	Description string                 `protobuf:"bytes,3,opt,name=description,proto3" json:"description,omitempty"`
+	// JSON Schema of its arguments.
+	Schema string `protobuf:"bytes,4,opt,name=schema,proto3" json:"schema,omitempty"`
+	// At most how long a call may take; 0: not limited (S-131).
+	TimeoutMs int64 `protobuf:"varint,5,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
+	// Must not run beside other calls of one message (S-140).
+	Exclusive     bool `protobuf:"varint,6,opt,name=exclusive,proto3" json:"exclusive,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QueryTool) Reset() {
+	*x = QueryTool{}
+	mi := &file_service_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QueryTool) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QueryTool) ProtoMessage() {}
+
+func (x *QueryTool) ProtoReflect() protoreflect.Message {
+	mi := &file_service_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QueryTool.ProtoReflect.Descriptor instead.
+func (*QueryTool) Descriptor() ([]byte, []int) {
+	return file_service_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *QueryTool) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *QueryTool) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
+func (x *QueryTool) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+func (x *QueryTool) GetSchema() string {
+	if x != nil {
+		return x.Schema
+	}
+	return ""
+}
+
+func (x *QueryTool) GetTimeoutMs() int64 {
+	if x != nil {
+		return x.TimeoutMs
+	}
+	return 0
+}
+
+func (x *QueryTool) GetExclusive() bool {
+	if x != nil {
+		return x.Exclusive
+	}
+	return false
+}
+
+type CallQueryToolRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	// The root that attached to the session; it must still be the one.
+	Root string `protobuf:"bytes,2,opt,name=root,proto3" json:"root,omitempty"`
+	Tool string `protobuf:"bytes,3,opt,name=tool,proto3" json:"tool,omitempty"`
+	// A JSON object.
+	Arguments     string `protobuf:"bytes,4,opt,name=arguments,proto3" json:"arguments,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CallQueryToolRequest) Reset() {
+	*x = CallQueryToolRequest{}
+	mi := &file_service_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CallQueryToolRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CallQueryToolRequest) ProtoMessage() {}
+
+func (x *CallQueryToolRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_service_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CallQueryToolRequest.ProtoReflect.Descriptor instead.
+func (*CallQueryToolRequest) Descriptor() ([]byte, []int) {
+	return file_service_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *CallQueryToolRequest) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+func (x *CallQueryToolRequest) GetRoot() string {
+	if x != nil {
+		return x.Root
+	}
+	return ""
+}
+
+func (x *CallQueryToolRequest) GetTool() string {
+	if x != nil {
+		return x.Tool
+	}
+	return ""
+}
+
+func (x *CallQueryToolRequest) GetArguments() string {
+	if x != nil {
+		return x.Arguments
+	}
+	return ""
+}
+
+type CallQueryToolResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// For the model, as it is. One that is too long is a preview that says how to
+	// read on, if the node is set up so (S-150).
+	Text          string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CallQueryToolResponse) Reset() {
+	*x = CallQueryToolResponse{}
+	mi := &file_service_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CallQueryToolResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CallQueryToolResponse) ProtoMessage() {}
+
+func (x *CallQueryToolResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_service_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CallQueryToolResponse.ProtoReflect.Descriptor instead.
+func (*CallQueryToolResponse) Descriptor() ([]byte, []int) {
+	return file_service_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *CallQueryToolResponse) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+// SearchRequest looks for a phrase: in the events of one session, or for the
+// best event of each of many. Filters of different kinds must all hold, values
+// of one list are alternatives.
+type SearchRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Query string                 `protobuf:"bytes,1,opt,name=query,proto3" json:"query,omitempty"`
+	// Every hit of this session; empty: the best hit of each session.
+	Session string `protobuf:"bytes,2,opt,name=session,proto3" json:"session,omitempty"`
+	// Only sessions of these workspaces; none: of all.
+	Workspaces []string `protobuf:"bytes,3,rep,name=workspaces,proto3" json:"workspaces,omitempty"`
+	Sessions   []string `protobuf:"bytes,4,rep,name=sessions,proto3" json:"sessions,omitempty"`
+	Parents    []string `protobuf:"bytes,5,rep,name=parents,proto3" json:"parents,omitempty"`
+	// Sessions without a parent; with parents: these too.
+	Roots bool `protobuf:"varint,6,opt,name=roots,proto3" json:"roots,omitempty"`
+	// live, persisted
+	Availability []string `protobuf:"bytes,7,rep,name=availability,proto3" json:"availability,omitempty"`
+	// Times are ISO 8601 with their zone, and inclusive, as sequence numbers are.
+	CreatedFrom string   `protobuf:"bytes,8,opt,name=created_from,json=createdFrom,proto3" json:"created_from,omitempty"`
+	CreatedTo   string   `protobuf:"bytes,9,opt,name=created_to,json=createdTo,proto3" json:"created_to,omitempty"`
+	TimeFrom    string   `protobuf:"bytes,10,opt,name=time_from,json=timeFrom,proto3" json:"time_from,omitempty"`
+	TimeTo      string   `protobuf:"bytes,11,opt,name=time_to,json=timeTo,proto3" json:"time_to,omitempty"`
+	SeqFrom     *int64   `protobuf:"varint,12,opt,name=seq_from,json=seqFrom,proto3,oneof" json:"seq_from,omitempty"`
+	SeqTo       *int64   `protobuf:"varint,13,opt,name=seq_to,json=seqTo,proto3,oneof" json:"seq_to,omitempty"`
+	Types       []string `protobuf:"bytes,14,rep,name=types,proto3" json:"types,omitempty"`
+	// current, shadowed, log-only
+	Surfaces []string `protobuf:"bytes,15,rep,name=surfaces,proto3" json:"surfaces,omitempty"`
+	// 1 to 100; 0 is 20 (S-164).
+	Limit int32 `protobuf:"varint,16,opt,name=limit,proto3" json:"limit,omitempty"`
+	// `next` of the page before, of the same request otherwise.
+	After         string `protobuf:"bytes,17,opt,name=after,proto3" json:"after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchRequest) Reset() {
+	*x = SearchRequest{}
+	mi := &file_service_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchRequest) ProtoMessage() {}
+
+func (x *SearchRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_service_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchRequest.ProtoReflect.Descriptor instead.
+func (*SearchRequest) Descriptor() ([]byte, []int) {
+	return file_service_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *SearchRequest) GetQuery() string {
+	if x != nil {
+		return x.Query
+	}
+	return ""
+}
+
+func (x *SearchRequest) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+func (x *SearchRequest) GetWorkspaces() []string {
+	if x != nil {
+		return x.Workspaces
+	}
+	return nil
+}
+
+func (x *SearchRequest) GetSessions() []string {
+	if x != nil {
+		return x.Sessions
+	}
+	return nil
+}
+
+func (x *SearchRequest) GetParents() []string {
+	if x != nil {
+		return x.Parents
+	}
+	return nil
+}
+
+func (x *SearchRequest) GetRoots() bool {
+	if x != nil {
+		return x.Roots
+	}
+	return false
+}
+
+func (x *SearchRequest) GetAvailability() []string {
+	if x != nil {
+		return x.Availability
+	}
+	return nil
+}
+
+func (x *SearchRequest) GetCreatedFrom() string {
+	if x != nil {
+		return x.CreatedFrom
+	}
+	return ""
+}
+
+func (x *SearchRequest) GetCreatedTo() string {
+	if x != nil {
+		return x.CreatedTo
+	}
+	return ""
+}
+
+func (x *SearchRequest) GetTimeFrom() string {
+	if x != nil {
+		return x.TimeFrom
+	}
+	return ""
+}
+
+func (x *SearchRequest) GetTimeTo() string {
+	if x != nil {
+		return x.TimeTo
+	}
+	return ""
+}
+
+func (x *SearchRequest) GetSeqFrom() int64 {
+	if x != nil && x.SeqFrom != nil {
+		return *x.SeqFrom
+	}
+	return 0
+}
+
+func (x *SearchRequest) GetSeqTo() int64 {
+	if x != nil && x.SeqTo != nil {
+		return *x.SeqTo
+	}
+	return 0
+}
+
+func (x *SearchRequest) GetTypes() []string {
+	if x != nil {
+		return x.Types
+	}
+	return nil
+}
+
+func (x *SearchRequest) GetSurfaces() []string {
+	if x != nil {
+		return x.Surfaces
+	}
+	return nil
+}
+
+func (x *SearchRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *SearchRequest) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+type SearchResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Hits  []*SearchHit           `protobuf:"bytes,1,rep,name=hits,proto3" json:"hits,omitempty"`
+	// Pass as `after` for more; empty: no more.
+	Next string `protobuf:"bytes,2,opt,name=next,proto3" json:"next,omitempty"`
+	// Sessions that would have been searched and cannot be read.
+	Troubled      []*SearchTrouble `protobuf:"bytes,3,rep,name=troubled,proto3" json:"troubled,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchResponse) Reset() {
+	*x = SearchResponse{}
+	mi := &file_service_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchResponse) ProtoMessage() {}
+
+func (x *SearchResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_service_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchResponse.ProtoReflect.Descriptor instead.
+func (*SearchResponse) Descriptor() ([]byte, []int) {
+	return file_service_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *SearchResponse) GetHits() []*SearchHit {
+	if x != nil {
+		return x.Hits
+	}
+	return nil
+}
+
+func (x *SearchResponse) GetNext() string {
+	if x != nil {
+		return x.Next
+	}
+	return ""
+}
+
+func (x *SearchResponse) GetTroubled() []*SearchTrouble {
+	if x != nil {
+		return x.Troubled
+	}
+	return nil
+}
+
+type SearchHit struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	Title         string                 `protobuf:"bytes,2,opt,name=title,proto3" json:"title,omitempty"`
+	Workspace     string                 `protobuf:"bytes,3,opt,name=workspace,proto3" json:"workspace,omitempty"`
+	Parent        string                 `protobuf:"bytes,4,opt,name=parent,proto3" json:"parent,omitempty"`
+	CreatedMs     int64                  `protobuf:"varint,5,opt,name=created_ms,json=createdMs,proto3" json:"created_ms,omitempty"`
+	Live          bool                   `protobuf:"varint,6,opt,name=live,proto3" json:"live,omitempty"`
+	Persisted     bool                   `protobuf:"varint,7,opt,name=persisted,proto3" json:"persisted,omitempty"`
+	Seq           int64                  `protobuf:"varint,8,opt,name=seq,proto3" json:"seq,omitempty"`
+	Type          string                 `protobuf:"bytes,9,opt,name=type,proto3" json:"type,omitempty"`
+	Surface       string                 `protobuf:"bytes,10,opt,name=surface,proto3" json:"surface,omitempty"`
+	TimeMs        int64                  `protobuf:"varint,11,opt,name=time_ms,json=timeMs,proto3" json:"time_ms,omitempty"`
+	Snippet       string                 `protobuf:"bytes,12,opt,name=snippet,proto3" json:"snippet,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchHit) Reset() {
+	*x = SearchHit{}
+	mi := &file_service_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchHit) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchHit) ProtoMessage() {}
+
+func (x *SearchHit) ProtoReflect() protoreflect.Message {
+	mi := &file_service_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchHit.ProtoReflect.Descriptor instead.
+func (*SearchHit) Descriptor() ([]byte, []int) {
+	return file_service_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *SearchHit) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+func (x *SearchHit) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
+func (x *SearchHit) GetWorkspace() string {
+	if x != nil {
+		return x.Workspace
+	}
+	return ""
+}
+
+func (x *SearchHit) GetParent() string {
+	if x != nil {
+		return x.Parent
+	}
+	return ""
+}
+
+func (x *SearchHit) GetCreatedMs() int64 {
+	if x != nil {
+		return x.CreatedMs
+	}
+	return 0
+}
+
+func (x *SearchHit) GetLive() bool {
+	if x != nil {
+		return x.Live
+	}
+	return false
+}
+
+func (x *SearchHit) GetPersisted() bool {
+	if x != nil {
+		return x.Persisted
+	}
+	return false
+}
+
+func (x *SearchHit) GetSeq() int64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *SearchHit) GetType() string {
+	if x != nil {
+		return x.Type
+	}
+	return ""
+}
+
+func (x *SearchHit) GetSurface() string {
+	if x != nil {
+		return x.Surface
+	}
+	return ""
+}
+
+func (x *SearchHit) GetTimeMs() int64 {
+	if x != nil {
+		return x.TimeMs
+	}
+	return 0
+}
+
+func (x *SearchHit) GetSnippet() string {
+	if x != nil {
+		return x.Snippet
+	}
+	return ""
+}
+
+type SearchTrouble struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	Why           *Refusal               `protobuf:"bytes,2,opt,name=why,proto3" json:"why,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchTrouble) Reset() {
+	*x = SearchTrouble{}
+	mi := &file_service_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchTrouble) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchTrouble) ProtoMessage() {}
+
+func (x *SearchTrouble) ProtoReflect() protoreflect.Message {
+	mi := &file_service_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchTrouble.ProtoReflect.Descriptor instead.
+func (*SearchTrouble) Descriptor() ([]byte, []int) {
+	return file_service_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *SearchTrouble) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+func (x *SearchTrouble) GetWhy() *Refusal {
+	if x != nil {
+		return x.Why
+	}
+	return nil
+}
+
+// TraceRequest is about a session, or with seq about one of its events.
+type TraceRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	Seq           *int64                 `protobuf:"varint,2,opt,name=seq,proto3,oneof" json:"seq,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TraceRequest) Reset() {
+	*x = TraceRequest{}
+	mi := &file_service_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TraceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TraceRequest) ProtoMessage() {}
+
+func (x *TraceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_service_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TraceRequest.ProtoReflect.Descriptor instead.
+func (*TraceRequest) Descriptor() ([]byte, []int) {
+	return file_service_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *TraceRequest) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+func (x *TraceRequest) GetSeq() int64 {
+	if x != nil && x.Seq != nil {
+		return *x.Seq
+	}
+	return 0
+}
+
+type TraceResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Text          string                 `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TraceResponse) Reset() {
+	*x = TraceResponse{}
+	mi := &file_service_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TraceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TraceResponse) ProtoMessage() {}
+
+func (x *TraceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_service_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TraceResponse.ProtoReflect.Descriptor instead.
+func (*TraceResponse) Descriptor() ([]byte, []int) {
+	return file_service_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *TraceResponse) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+type ReadRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	Seq     int64                  `protobuf:"varint,2,opt,name=seq,proto3" json:"seq,omitempty"`
+	// How many events around it to show, 50 at most each.
+	Before        int32 `protobuf:"varint,3,opt,name=before,proto3" json:"before,omitempty"`
+	After         int32 `protobuf:"varint,4,opt,name=after,proto3" json:"after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadRequest) Reset() {
+	*x = ReadRequest{}
+	mi := &file_service_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadRequest) ProtoMessage() {}
+
+func (x *ReadRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_service_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadRequest.ProtoReflect.Descriptor instead.
+func (*ReadRequest) Descriptor() ([]byte, []int) {
+	return file_service_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *ReadRequest) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+func (x *ReadRequest) GetSeq() int64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *ReadRequest) GetBefore() int32 {
+	if x != nil {
+		return x.Before
+	}
+	return 0
+}
+
+func (x *ReadRequest) GetAfter() int32 {
+	if x != nil {
+		return x.After
+	}
+	return 0
+}
+
+type ReadResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Text          string                 `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadResponse) Reset() {
+	*x = ReadResponse{}
+	mi := &file_service_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadResponse) ProtoMessage() {}
+
+func (x *ReadResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_service_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadResponse.ProtoReflect.Descriptor instead.
+func (*ReadResponse) Descriptor() ([]byte, []int) {
+	return file_service_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *ReadResponse) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
 var File_service_proto protoreflect.FileDescriptor
 
 const file_service_proto_rawDesc = "" +
@@ -1479,7 +2410,85 @@ const file_service_proto_rawDesc = "" +
 	"\x10ListInboxRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\"H\n" +
 	"\x11ListInboxResponse\x123\n" +
-	"\bmessages\x18\x01 \x03(\v2\x17.parley.v1.InboxMessageR\bmessages2\xa6\x05\n" +
+	"\bmessages\x18\x01 \x03(\v2\x17.parley.v1.InboxMessageR\bmessages\"\x17\n" +
+	"\x15ListQueryToolsRequest\"\\\n" +
+	"\x16ListQueryToolsResponse\x12*\n" +
+	"\x05tools\x18\x01 \x03(\v2\x14.parley.v1.QueryToolR\x05tools\x12\x16\n" +
+	"\x06prompt\x18\x02 \x01(\tR\x06prompt\"\xac\x01\n" +
+	"\tQueryTool\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05title\x18\x02 \x01(\tR\x05title\x12 \n" +
+	"\vdescription\x18\x03 \x01(\tR\vdescription\x12\x16\n" +
+	"\x06schema\x18\x04 \x01(\tR\x06schema\x12\x1d\n" +
+	"\n" +
+	"timeout_ms\x18\x05 \x01(\x03R\ttimeoutMs\x12\x1c\n" +
+	"\texclusive\x18\x06 \x01(\bR\texclusive\"v\n" +
+	"\x14CallQueryToolRequest\x12\x18\n" +
+	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
+	"\x04root\x18\x02 \x01(\tR\x04root\x12\x12\n" +
+	"\x04tool\x18\x03 \x01(\tR\x04tool\x12\x1c\n" +
+	"\targuments\x18\x04 \x01(\tR\targuments\"+\n" +
+	"\x15CallQueryToolResponse\x12\x12\n" +
+	"\x04text\x18\x01 \x01(\tR\x04text\"\xf9\x03\n" +
+	"\rSearchRequest\x12\x14\n" +
+	"\x05query\x18\x01 \x01(\tR\x05query\x12\x18\n" +
+	"\asession\x18\x02 \x01(\tR\asession\x12\x1e\n" +
+	"\n" +
+	"workspaces\x18\x03 \x03(\tR\n" +
+	"workspaces\x12\x1a\n" +
+	"\bsessions\x18\x04 \x03(\tR\bsessions\x12\x18\n" +
+	"\aparents\x18\x05 \x03(\tR\aparents\x12\x14\n" +
+	"\x05roots\x18\x06 \x01(\bR\x05roots\x12\"\n" +
+	"\favailability\x18\a \x03(\tR\favailability\x12!\n" +
+	"\fcreated_from\x18\b \x01(\tR\vcreatedFrom\x12\x1d\n" +
+	"\n" +
+	"created_to\x18\t \x01(\tR\tcreatedTo\x12\x1b\n" +
+	"\ttime_from\x18\n" +
+	" \x01(\tR\btimeFrom\x12\x17\n" +
+	"\atime_to\x18\v \x01(\tR\x06timeTo\x12\x1e\n" +
+	"\bseq_from\x18\f \x01(\x03H\x00R\aseqFrom\x88\x01\x01\x12\x1a\n" +
+	"\x06seq_to\x18\r \x01(\x03H\x01R\x05seqTo\x88\x01\x01\x12\x14\n" +
+	"\x05types\x18\x0e \x03(\tR\x05types\x12\x1a\n" +
+	"\bsurfaces\x18\x0f \x03(\tR\bsurfaces\x12\x14\n" +
+	"\x05limit\x18\x10 \x01(\x05R\x05limit\x12\x14\n" +
+	"\x05after\x18\x11 \x01(\tR\x05afterB\v\n" +
+	"\t_seq_fromB\t\n" +
+	"\a_seq_to\"\x84\x01\n" +
+	"\x0eSearchResponse\x12(\n" +
+	"\x04hits\x18\x01 \x03(\v2\x14.parley.v1.SearchHitR\x04hits\x12\x12\n" +
+	"\x04next\x18\x02 \x01(\tR\x04next\x124\n" +
+	"\btroubled\x18\x03 \x03(\v2\x18.parley.v1.SearchTroubleR\btroubled\"\xb5\x02\n" +
+	"\tSearchHit\x12\x18\n" +
+	"\asession\x18\x01 \x01(\tR\asession\x12\x14\n" +
+	"\x05title\x18\x02 \x01(\tR\x05title\x12\x1c\n" +
+	"\tworkspace\x18\x03 \x01(\tR\tworkspace\x12\x16\n" +
+	"\x06parent\x18\x04 \x01(\tR\x06parent\x12\x1d\n" +
+	"\n" +
+	"created_ms\x18\x05 \x01(\x03R\tcreatedMs\x12\x12\n" +
+	"\x04live\x18\x06 \x01(\bR\x04live\x12\x1c\n" +
+	"\tpersisted\x18\a \x01(\bR\tpersisted\x12\x10\n" +
+	"\x03seq\x18\b \x01(\x03R\x03seq\x12\x12\n" +
+	"\x04type\x18\t \x01(\tR\x04type\x12\x18\n" +
+	"\asurface\x18\n" +
+	" \x01(\tR\asurface\x12\x17\n" +
+	"\atime_ms\x18\v \x01(\x03R\x06timeMs\x12\x18\n" +
+	"\asnippet\x18\f \x01(\tR\asnippet\"O\n" +
+	"\rSearchTrouble\x12\x18\n" +
+	"\asession\x18\x01 \x01(\tR\asession\x12$\n" +
+	"\x03why\x18\x02 \x01(\v2\x12.parley.v1.RefusalR\x03why\"G\n" +
+	"\fTraceRequest\x12\x18\n" +
+	"\asession\x18\x01 \x01(\tR\asession\x12\x15\n" +
+	"\x03seq\x18\x02 \x01(\x03H\x00R\x03seq\x88\x01\x01B\x06\n" +
+	"\x04_seq\"#\n" +
+	"\rTraceResponse\x12\x12\n" +
+	"\x04text\x18\x01 \x01(\tR\x04text\"g\n" +
+	"\vReadRequest\x12\x18\n" +
+	"\asession\x18\x01 \x01(\tR\asession\x12\x10\n" +
+	"\x03seq\x18\x02 \x01(\x03R\x03seq\x12\x16\n" +
+	"\x06before\x18\x03 \x01(\x05R\x06before\x12\x14\n" +
+	"\x05after\x18\x04 \x01(\x05R\x05after\"\"\n" +
+	"\fReadResponse\x12\x12\n" +
+	"\x04text\x18\x01 \x01(\tR\x04text2\xa6\x05\n" +
 	"\x0eSessionService\x12=\n" +
 	"\x06Attach\x12\x18.parley.v1.AttachRequest\x1a\x19.parley.v1.AttachResponse\x12F\n" +
 	"\tBeginTurn\x12\x1b.parley.v1.BeginTurnRequest\x1a\x1c.parley.v1.BeginTurnResponse\x12F\n" +
@@ -1514,7 +2523,13 @@ const file_service_proto_rawDesc = "" +
 	"\vAcknowledge\x12\x1d.parley.v1.AcknowledgeRequest\x1a\x1e.parley.v1.AcknowledgeResponse\x12R\n" +
 	"\rClaimMessages\x12\x1f.parley.v1.ClaimMessagesRequest\x1a .parley.v1.ClaimMessagesResponse\x12R\n" +
 	"\rAdmitMessages\x12\x1f.parley.v1.AdmitMessagesRequest\x1a .parley.v1.AdmitMessagesResponse\x12X\n" +
-	"\x0fWithdrawMessage\x12!.parley.v1.WithdrawMessageRequest\x1a\".parley.v1.WithdrawMessageResponseB/Z-github.com/parleyrun/parley/messages;messagesb\x06proto3"
+	"\x0fWithdrawMessage\x12!.parley.v1.WithdrawMessageRequest\x1a\".parley.v1.WithdrawMessageResponse2\x81\x03\n" +
+	"\fQueryService\x12Z\n" +
+	"\x0eListQueryTools\x12 .parley.v1.ListQueryToolsRequest\x1a!.parley.v1.ListQueryToolsResponse\"\x03\x90\x02\x01\x12R\n" +
+	"\rCallQueryTool\x12\x1f.parley.v1.CallQueryToolRequest\x1a .parley.v1.CallQueryToolResponse\x12B\n" +
+	"\x06Search\x12\x18.parley.v1.SearchRequest\x1a\x19.parley.v1.SearchResponse\"\x03\x90\x02\x01\x12?\n" +
+	"\x05Trace\x12\x17.parley.v1.TraceRequest\x1a\x18.parley.v1.TraceResponse\"\x03\x90\x02\x01\x12<\n" +
+	"\x04Read\x12\x16.parley.v1.ReadRequest\x1a\x17.parley.v1.ReadResponse\"\x03\x90\x02\x01B/Z-github.com/parleyrun/parley/messages;messagesb\x06proto3"
 
 var (
 	file_service_proto_rawDescOnce sync.Once
@@ -1528,7 +2543,7 @@ func file_service_proto_rawDescGZIP() []byte {
 	return file_service_proto_rawDescData
 }
 
-var file_service_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_service_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_service_proto_goTypes = []any{
 	(*GetSessionRequest)(nil),        // 0: parley.v1.GetSessionRequest
 	(*GetSessionResponse)(nil),       // 1: parley.v1.GetSessionResponse
@@ -1552,126 +2567,153 @@ var file_service_proto_goTypes = []any{
 	(*ReleaseWaitResponse)(nil),      // 19: parley.v1.ReleaseWaitResponse
 	(*ListInboxRequest)(nil),         // 20: parley.v1.ListInboxRequest
 	(*ListInboxResponse)(nil),        // 21: parley.v1.ListInboxResponse
-	(*Refusal)(nil),                  // 22: parley.v1.Refusal
-	(*Question)(nil),                 // 23: parley.v1.Question
-	(*Settlement)(nil),               // 24: parley.v1.Settlement
-	(*Answer)(nil),                   // 25: parley.v1.Answer
-	(*InboxMessage)(nil),             // 26: parley.v1.InboxMessage
-	(*AttachRequest)(nil),            // 27: parley.v1.AttachRequest
-	(*BeginTurnRequest)(nil),         // 28: parley.v1.BeginTurnRequest
-	(*BeginStepRequest)(nil),         // 29: parley.v1.BeginStepRequest
-	(*EndStepRequest)(nil),           // 30: parley.v1.EndStepRequest
-	(*EndTurnRequest)(nil),           // 31: parley.v1.EndTurnRequest
-	(*AskRequest)(nil),               // 32: parley.v1.AskRequest
-	(*EndForegroundRequest)(nil),     // 33: parley.v1.EndForegroundRequest
-	(*SubmitRequest)(nil),            // 34: parley.v1.SubmitRequest
-	(*ExpireRequest)(nil),            // 35: parley.v1.ExpireRequest
-	(*DelegateRequest)(nil),          // 36: parley.v1.DelegateRequest
-	(*DismissRequest)(nil),           // 37: parley.v1.DismissRequest
-	(*WithdrawQuestionRequest)(nil),  // 38: parley.v1.WithdrawQuestionRequest
-	(*SteerRequest)(nil),             // 39: parley.v1.SteerRequest
-	(*AwaitInboxRequest)(nil),        // 40: parley.v1.AwaitInboxRequest
-	(*CollectRepliesRequest)(nil),    // 41: parley.v1.CollectRepliesRequest
-	(*AcknowledgeRequest)(nil),       // 42: parley.v1.AcknowledgeRequest
-	(*ClaimMessagesRequest)(nil),     // 43: parley.v1.ClaimMessagesRequest
-	(*AdmitMessagesRequest)(nil),     // 44: parley.v1.AdmitMessagesRequest
-	(*WithdrawMessageRequest)(nil),   // 45: parley.v1.WithdrawMessageRequest
-	(*AttachResponse)(nil),           // 46: parley.v1.AttachResponse
-	(*BeginTurnResponse)(nil),        // 47: parley.v1.BeginTurnResponse
-	(*BeginStepResponse)(nil),        // 48: parley.v1.BeginStepResponse
-	(*EndStepResponse)(nil),          // 49: parley.v1.EndStepResponse
-	(*EndTurnResponse)(nil),          // 50: parley.v1.EndTurnResponse
-	(*AskResponse)(nil),              // 51: parley.v1.AskResponse
-	(*EndForegroundResponse)(nil),    // 52: parley.v1.EndForegroundResponse
-	(*SubmitResponse)(nil),           // 53: parley.v1.SubmitResponse
-	(*ExpireResponse)(nil),           // 54: parley.v1.ExpireResponse
-	(*DelegateResponse)(nil),         // 55: parley.v1.DelegateResponse
-	(*DismissResponse)(nil),          // 56: parley.v1.DismissResponse
-	(*WithdrawQuestionResponse)(nil), // 57: parley.v1.WithdrawQuestionResponse
-	(*SteerResponse)(nil),            // 58: parley.v1.SteerResponse
-	(*AwaitInboxResponse)(nil),       // 59: parley.v1.AwaitInboxResponse
-	(*CollectRepliesResponse)(nil),   // 60: parley.v1.CollectRepliesResponse
-	(*AcknowledgeResponse)(nil),      // 61: parley.v1.AcknowledgeResponse
-	(*ClaimMessagesResponse)(nil),    // 62: parley.v1.ClaimMessagesResponse
-	(*AdmitMessagesResponse)(nil),    // 63: parley.v1.AdmitMessagesResponse
-	(*WithdrawMessageResponse)(nil),  // 64: parley.v1.WithdrawMessageResponse
+	(*ListQueryToolsRequest)(nil),    // 22: parley.v1.ListQueryToolsRequest
+	(*ListQueryToolsResponse)(nil),   // 23: parley.v1.ListQueryToolsResponse
+	(*QueryTool)(nil),                // 24: parley.v1.QueryTool
+	(*CallQueryToolRequest)(nil),     // 25: parley.v1.CallQueryToolRequest
+	(*CallQueryToolResponse)(nil),    // 26: parley.v1.CallQueryToolResponse
+	(*SearchRequest)(nil),            // 27: parley.v1.SearchRequest
+	(*SearchResponse)(nil),           // 28: parley.v1.SearchResponse
+	(*SearchHit)(nil),                // 29: parley.v1.SearchHit
+	(*SearchTrouble)(nil),            // 30: parley.v1.SearchTrouble
+	(*TraceRequest)(nil),             // 31: parley.v1.TraceRequest
+	(*TraceResponse)(nil),            // 32: parley.v1.TraceResponse
+	(*ReadRequest)(nil),              // 33: parley.v1.ReadRequest
+	(*ReadResponse)(nil),             // 34: parley.v1.ReadResponse
+	(*Refusal)(nil),                  // 35: parley.v1.Refusal
+	(*Question)(nil),                 // 36: parley.v1.Question
+	(*Settlement)(nil),               // 37: parley.v1.Settlement
+	(*Answer)(nil),                   // 38: parley.v1.Answer
+	(*InboxMessage)(nil),             // 39: parley.v1.InboxMessage
+	(*AttachRequest)(nil),            // 40: parley.v1.AttachRequest
+	(*BeginTurnRequest)(nil),         // 41: parley.v1.BeginTurnRequest
+	(*BeginStepRequest)(nil),         // 42: parley.v1.BeginStepRequest
+	(*EndStepRequest)(nil),           // 43: parley.v1.EndStepRequest
+	(*EndTurnRequest)(nil),           // 44: parley.v1.EndTurnRequest
+	(*AskRequest)(nil),               // 45: parley.v1.AskRequest
+	(*EndForegroundRequest)(nil),     // 46: parley.v1.EndForegroundRequest
+	(*SubmitRequest)(nil),            // 47: parley.v1.SubmitRequest
+	(*ExpireRequest)(nil),            // 48: parley.v1.ExpireRequest
+	(*DelegateRequest)(nil),          // 49: parley.v1.DelegateRequest
+	(*DismissRequest)(nil),           // 50: parley.v1.DismissRequest
+	(*WithdrawQuestionRequest)(nil),  // 51: parley.v1.WithdrawQuestionRequest
+	(*SteerRequest)(nil),             // 52: parley.v1.SteerRequest
+	(*AwaitInboxRequest)(nil),        // 53: parley.v1.AwaitInboxRequest
+	(*CollectRepliesRequest)(nil),    // 54: parley.v1.CollectRepliesRequest
+	(*AcknowledgeRequest)(nil),       // 55: parley.v1.AcknowledgeRequest
+	(*ClaimMessagesRequest)(nil),     // 56: parley.v1.ClaimMessagesRequest
+	(*AdmitMessagesRequest)(nil),     // 57: parley.v1.AdmitMessagesRequest
+	(*WithdrawMessageRequest)(nil),   // 58: parley.v1.WithdrawMessageRequest
+	(*AttachResponse)(nil),           // 59: parley.v1.AttachResponse
+	(*BeginTurnResponse)(nil),        // 60: parley.v1.BeginTurnResponse
+	(*BeginStepResponse)(nil),        // 61: parley.v1.BeginStepResponse
+	(*EndStepResponse)(nil),          // 62: parley.v1.EndStepResponse
+	(*EndTurnResponse)(nil),          // 63: parley.v1.EndTurnResponse
+	(*AskResponse)(nil),              // 64: parley.v1.AskResponse
+	(*EndForegroundResponse)(nil),    // 65: parley.v1.EndForegroundResponse
+	(*SubmitResponse)(nil),           // 66: parley.v1.SubmitResponse
+	(*ExpireResponse)(nil),           // 67: parley.v1.ExpireResponse
+	(*DelegateResponse)(nil),         // 68: parley.v1.DelegateResponse
+	(*DismissResponse)(nil),          // 69: parley.v1.DismissResponse
+	(*WithdrawQuestionResponse)(nil), // 70: parley.v1.WithdrawQuestionResponse
+	(*SteerResponse)(nil),            // 71: parley.v1.SteerResponse
+	(*AwaitInboxResponse)(nil),       // 72: parley.v1.AwaitInboxResponse
+	(*CollectRepliesResponse)(nil),   // 73: parley.v1.CollectRepliesResponse
+	(*AcknowledgeResponse)(nil),      // 74: parley.v1.AcknowledgeResponse
+	(*ClaimMessagesResponse)(nil),    // 75: parley.v1.ClaimMessagesResponse
+	(*AdmitMessagesResponse)(nil),    // 76: parley.v1.AdmitMessagesResponse
+	(*WithdrawMessageResponse)(nil),  // 77: parley.v1.WithdrawMessageResponse
 }
 var file_service_proto_depIdxs = []int32{
 	2,  // 0: parley.v1.GetSessionResponse.session:type_name -> parley.v1.SessionRow
-	22, // 1: parley.v1.SessionRow.trouble:type_name -> parley.v1.Refusal
+	35, // 1: parley.v1.SessionRow.trouble:type_name -> parley.v1.Refusal
 	2,  // 2: parley.v1.ListSessionsResponse.sessions:type_name -> parley.v1.SessionRow
 	2,  // 3: parley.v1.ImportSessionResponse.session:type_name -> parley.v1.SessionRow
-	23, // 4: parley.v1.QuestionRow.questions:type_name -> parley.v1.Question
-	24, // 5: parley.v1.QuestionRow.settlement:type_name -> parley.v1.Settlement
-	25, // 6: parley.v1.QuestionRow.answers:type_name -> parley.v1.Answer
-	22, // 7: parley.v1.QuestionRow.trouble:type_name -> parley.v1.Refusal
+	36, // 4: parley.v1.QuestionRow.questions:type_name -> parley.v1.Question
+	37, // 5: parley.v1.QuestionRow.settlement:type_name -> parley.v1.Settlement
+	38, // 6: parley.v1.QuestionRow.answers:type_name -> parley.v1.Answer
+	35, // 7: parley.v1.QuestionRow.trouble:type_name -> parley.v1.Refusal
 	9,  // 8: parley.v1.ListQuestionsResponse.questions:type_name -> parley.v1.QuestionRow
 	9,  // 9: parley.v1.GetQuestionResponse.question:type_name -> parley.v1.QuestionRow
 	9,  // 10: parley.v1.WatchQuestionsResponse.question:type_name -> parley.v1.QuestionRow
-	26, // 11: parley.v1.ListInboxResponse.messages:type_name -> parley.v1.InboxMessage
-	27, // 12: parley.v1.SessionService.Attach:input_type -> parley.v1.AttachRequest
-	28, // 13: parley.v1.SessionService.BeginTurn:input_type -> parley.v1.BeginTurnRequest
-	29, // 14: parley.v1.SessionService.BeginStep:input_type -> parley.v1.BeginStepRequest
-	30, // 15: parley.v1.SessionService.EndStep:input_type -> parley.v1.EndStepRequest
-	31, // 16: parley.v1.SessionService.EndTurn:input_type -> parley.v1.EndTurnRequest
-	0,  // 17: parley.v1.SessionService.GetSession:input_type -> parley.v1.GetSessionRequest
-	3,  // 18: parley.v1.SessionService.ListSessions:input_type -> parley.v1.ListSessionsRequest
-	5,  // 19: parley.v1.SessionService.ReadLog:input_type -> parley.v1.ReadLogRequest
-	6,  // 20: parley.v1.SessionService.ImportSession:input_type -> parley.v1.ImportSessionRequest
-	32, // 21: parley.v1.QuestionService.Ask:input_type -> parley.v1.AskRequest
-	33, // 22: parley.v1.QuestionService.EndForeground:input_type -> parley.v1.EndForegroundRequest
-	10, // 23: parley.v1.QuestionService.ListQuestions:input_type -> parley.v1.ListQuestionsRequest
-	12, // 24: parley.v1.QuestionService.GetQuestion:input_type -> parley.v1.GetQuestionRequest
-	14, // 25: parley.v1.QuestionService.WatchQuestions:input_type -> parley.v1.WatchQuestionsRequest
-	16, // 26: parley.v1.QuestionService.AttachWait:input_type -> parley.v1.AttachWaitRequest
-	18, // 27: parley.v1.QuestionService.ReleaseWait:input_type -> parley.v1.ReleaseWaitRequest
-	34, // 28: parley.v1.QuestionService.Submit:input_type -> parley.v1.SubmitRequest
-	35, // 29: parley.v1.QuestionService.Expire:input_type -> parley.v1.ExpireRequest
-	36, // 30: parley.v1.QuestionService.Delegate:input_type -> parley.v1.DelegateRequest
-	37, // 31: parley.v1.QuestionService.Dismiss:input_type -> parley.v1.DismissRequest
-	38, // 32: parley.v1.QuestionService.WithdrawQuestion:input_type -> parley.v1.WithdrawQuestionRequest
-	39, // 33: parley.v1.InboxService.Steer:input_type -> parley.v1.SteerRequest
-	20, // 34: parley.v1.InboxService.ListInbox:input_type -> parley.v1.ListInboxRequest
-	40, // 35: parley.v1.InboxService.AwaitInbox:input_type -> parley.v1.AwaitInboxRequest
-	41, // 36: parley.v1.InboxService.CollectReplies:input_type -> parley.v1.CollectRepliesRequest
-	42, // 37: parley.v1.InboxService.Acknowledge:input_type -> parley.v1.AcknowledgeRequest
-	43, // 38: parley.v1.InboxService.ClaimMessages:input_type -> parley.v1.ClaimMessagesRequest
-	44, // 39: parley.v1.InboxService.AdmitMessages:input_type -> parley.v1.AdmitMessagesRequest
-	45, // 40: parley.v1.InboxService.WithdrawMessage:input_type -> parley.v1.WithdrawMessageRequest
-	46, // 41: parley.v1.SessionService.Attach:output_type -> parley.v1.AttachResponse
-	47, // 42: parley.v1.SessionService.BeginTurn:output_type -> parley.v1.BeginTurnResponse
-	48, // 43: parley.v1.SessionService.BeginStep:output_type -> parley.v1.BeginStepResponse
-	49, // 44: parley.v1.SessionService.EndStep:output_type -> parley.v1.EndStepResponse
-	50, // 45: parley.v1.SessionService.EndTurn:output_type -> parley.v1.EndTurnResponse
-	1,  // 46: parley.v1.SessionService.GetSession:output_type -> parley.v1.GetSessionResponse
-	4,  // 47: parley.v1.SessionService.ListSessions:output_type -> parley.v1.ListSessionsResponse
-	8,  // 48: parley.v1.SessionService.ReadLog:output_type -> parley.v1.ReadLogResponse
-	7,  // 49: parley.v1.SessionService.ImportSession:output_type -> parley.v1.ImportSessionResponse
-	51, // 50: parley.v1.QuestionService.Ask:output_type -> parley.v1.AskResponse
-	52, // 51: parley.v1.QuestionService.EndForeground:output_type -> parley.v1.EndForegroundResponse
-	11, // 52: parley.v1.QuestionService.ListQuestions:output_type -> parley.v1.ListQuestionsResponse
-	13, // 53: parley.v1.QuestionService.GetQuestion:output_type -> parley.v1.GetQuestionResponse
-	15, // 54: parley.v1.QuestionService.WatchQuestions:output_type -> parley.v1.WatchQuestionsResponse
-	17, // 55: parley.v1.QuestionService.AttachWait:output_type -> parley.v1.AttachWaitResponse
-	19, // 56: parley.v1.QuestionService.ReleaseWait:output_type -> parley.v1.ReleaseWaitResponse
-	53, // 57: parley.v1.QuestionService.Submit:output_type -> parley.v1.SubmitResponse
-	54, // 58: parley.v1.QuestionService.Expire:output_type -> parley.v1.ExpireResponse
-	55, // 59: parley.v1.QuestionService.Delegate:output_type -> parley.v1.DelegateResponse
-	56, // 60: parley.v1.QuestionService.Dismiss:output_type -> parley.v1.DismissResponse
-	57, // 61: parley.v1.QuestionService.WithdrawQuestion:output_type -> parley.v1.WithdrawQuestionResponse
-	58, // 62: parley.v1.InboxService.Steer:output_type -> parley.v1.SteerResponse
-	21, // 63: parley.v1.InboxService.ListInbox:output_type -> parley.v1.ListInboxResponse
-	59, // 64: parley.v1.InboxService.AwaitInbox:output_type -> parley.v1.AwaitInboxResponse
-	60, // 65: parley.v1.InboxService.CollectReplies:output_type -> parley.v1.CollectRepliesResponse
-	61, // 66: parley.v1.InboxService.Acknowledge:output_type -> parley.v1.AcknowledgeResponse
-	62, // 67: parley.v1.InboxService.ClaimMessages:output_type -> parley.v1.ClaimMessagesResponse
-	63, // 68: parley.v1.InboxService.AdmitMessages:output_type -> parley.v1.AdmitMessagesResponse
-	64, // 69: parley.v1.InboxService.WithdrawMessage:output_type -> parley.v1.WithdrawMessageResponse
-	41, // [41:70] is the sub-list for method output_type
-	12, // [12:41] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	39, // 11: parley.v1.ListInboxResponse.messages:type_name -> parley.v1.InboxMessage
+	24, // 12: parley.v1.ListQueryToolsResponse.tools:type_name -> parley.v1.QueryTool
+	29, // 13: parley.v1.SearchResponse.hits:type_name -> parley.v1.SearchHit
+	30, // 14: parley.v1.SearchResponse.troubled:type_name -> parley.v1.SearchTrouble
+	35, // 15: parley.v1.SearchTrouble.why:type_name -> parley.v1.Refusal
+	40, // 16: parley.v1.SessionService.Attach:input_type -> parley.v1.AttachRequest
+	41, // 17: parley.v1.SessionService.BeginTurn:input_type -> parley.v1.BeginTurnRequest
+	42, // 18: parley.v1.SessionService.BeginStep:input_type -> parley.v1.BeginStepRequest
+	43, // 19: parley.v1.SessionService.EndStep:input_type -> parley.v1.EndStepRequest
+	44, // 20: parley.v1.SessionService.EndTurn:input_type -> parley.v1.EndTurnRequest
+	0,  // 21: parley.v1.SessionService.GetSession:input_type -> parley.v1.GetSessionRequest
+	3,  // 22: parley.v1.SessionService.ListSessions:input_type -> parley.v1.ListSessionsRequest
+	5,  // 23: parley.v1.SessionService.ReadLog:input_type -> parley.v1.ReadLogRequest
+	6,  // 24: parley.v1.SessionService.ImportSession:input_type -> parley.v1.ImportSessionRequest
+	45, // 25: parley.v1.QuestionService.Ask:input_type -> parley.v1.AskRequest
+	46, // 26: parley.v1.QuestionService.EndForeground:input_type -> parley.v1.EndForegroundRequest
+	10, // 27: parley.v1.QuestionService.ListQuestions:input_type -> parley.v1.ListQuestionsRequest
+	12, // 28: parley.v1.QuestionService.GetQuestion:input_type -> parley.v1.GetQuestionRequest
+	14, // 29: parley.v1.QuestionService.WatchQuestions:input_type -> parley.v1.WatchQuestionsRequest
+	16, // 30: parley.v1.QuestionService.AttachWait:input_type -> parley.v1.AttachWaitRequest
+	18, // 31: parley.v1.QuestionService.ReleaseWait:input_type -> parley.v1.ReleaseWaitRequest
+	47, // 32: parley.v1.QuestionService.Submit:input_type -> parley.v1.SubmitRequest
+	48, // 33: parley.v1.QuestionService.Expire:input_type -> parley.v1.ExpireRequest
+	49, // 34: parley.v1.QuestionService.Delegate:input_type -> parley.v1.DelegateRequest
+	50, // 35: parley.v1.QuestionService.Dismiss:input_type -> parley.v1.DismissRequest
+	51, // 36: parley.v1.QuestionService.WithdrawQuestion:input_type -> parley.v1.WithdrawQuestionRequest
+	52, // 37: parley.v1.InboxService.Steer:input_type -> parley.v1.SteerRequest
+	20, // 38: parley.v1.InboxService.ListInbox:input_type -> parley.v1.ListInboxRequest
+	53, // 39: parley.v1.InboxService.AwaitInbox:input_type -> parley.v1.AwaitInboxRequest
+	54, // 40: parley.v1.InboxService.CollectReplies:input_type -> parley.v1.CollectRepliesRequest
+	55, // 41: parley.v1.InboxService.Acknowledge:input_type -> parley.v1.AcknowledgeRequest
+	56, // 42: parley.v1.InboxService.ClaimMessages:input_type -> parley.v1.ClaimMessagesRequest
+	57, // 43: parley.v1.InboxService.AdmitMessages:input_type -> parley.v1.AdmitMessagesRequest
+	58, // 44: parley.v1.InboxService.WithdrawMessage:input_type -> parley.v1.WithdrawMessageRequest
+	22, // 45: parley.v1.QueryService.ListQueryTools:input_type -> parley.v1.ListQueryToolsRequest
+	25, // 46: parley.v1.QueryService.CallQueryTool:input_type -> parley.v1.CallQueryToolRequest
+	27, // 47: parley.v1.QueryService.Search:input_type -> parley.v1.SearchRequest
+	31, // 48: parley.v1.QueryService.Trace:input_type -> parley.v1.TraceRequest
+	33, // 49: parley.v1.QueryService.Read:input_type -> parley.v1.ReadRequest
+	59, // 50: parley.v1.SessionService.Attach:output_type -> parley.v1.AttachResponse
+	60, // 51: parley.v1.SessionService.BeginTurn:output_type -> parley.v1.BeginTurnResponse
+	61, // 52: parley.v1.SessionService.BeginStep:output_type -> parley.v1.BeginStepResponse
+	62, // 53: parley.v1.SessionService.EndStep:output_type -> parley.v1.EndStepResponse
+	63, // 54: parley.v1.SessionService.EndTurn:output_type -> parley.v1.EndTurnResponse
+	1,  // 55: parley.v1.SessionService.GetSession:output_type -> parley.v1.GetSessionResponse
+	4,  // 56: parley.v1.SessionService.ListSessions:output_type -> parley.v1.ListSessionsResponse
+	8,  // 57: parley.v1.SessionService.ReadLog:output_type -> parley.v1.ReadLogResponse
+	7,  // 58: parley.v1.SessionService.ImportSession:output_type -> parley.v1.ImportSessionResponse
+	64, // 59: parley.v1.QuestionService.Ask:output_type -> parley.v1.AskResponse
+	65, // 60: parley.v1.QuestionService.EndForeground:output_type -> parley.v1.EndForegroundResponse
+	11, // 61: parley.v1.QuestionService.ListQuestions:output_type -> parley.v1.ListQuestionsResponse
+	13, // 62: parley.v1.QuestionService.GetQuestion:output_type -> parley.v1.GetQuestionResponse
+	15, // 63: parley.v1.QuestionService.WatchQuestions:output_type -> parley.v1.WatchQuestionsResponse
+	17, // 64: parley.v1.QuestionService.AttachWait:output_type -> parley.v1.AttachWaitResponse
+	19, // 65: parley.v1.QuestionService.ReleaseWait:output_type -> parley.v1.ReleaseWaitResponse
+	66, // 66: parley.v1.QuestionService.Submit:output_type -> parley.v1.SubmitResponse
+	67, // 67: parley.v1.QuestionService.Expire:output_type -> parley.v1.ExpireResponse
+	68, // 68: parley.v1.QuestionService.Delegate:output_type -> parley.v1.DelegateResponse
+	69, // 69: parley.v1.QuestionService.Dismiss:output_type -> parley.v1.DismissResponse
+	70, // 70: parley.v1.QuestionService.WithdrawQuestion:output_type -> parley.v1.WithdrawQuestionResponse
+	71, // 71: parley.v1.InboxService.Steer:output_type -> parley.v1.SteerResponse
+	21, // 72: parley.v1.InboxService.ListInbox:output_type -> parley.v1.ListInboxResponse
+	72, // 73: parley.v1.InboxService.AwaitInbox:output_type -> parley.v1.AwaitInboxResponse
+	73, // 74: parley.v1.InboxService.CollectReplies:output_type -> parley.v1.CollectRepliesResponse
+	74, // 75: parley.v1.InboxService.Acknowledge:output_type -> parley.v1.AcknowledgeResponse
+	75, // 76: parley.v1.InboxService.ClaimMessages:output_type -> parley.v1.ClaimMessagesResponse
+	76, // 77: parley.v1.InboxService.AdmitMessages:output_type -> parley.v1.AdmitMessagesResponse
+	77, // 78: parley.v1.InboxService.WithdrawMessage:output_type -> parley.v1.WithdrawMessageResponse
+	23, // 79: parley.v1.QueryService.ListQueryTools:output_type -> parley.v1.ListQueryToolsResponse
+	26, // 80: parley.v1.QueryService.CallQueryTool:output_type -> parley.v1.CallQueryToolResponse
+	28, // 81: parley.v1.QueryService.Search:output_type -> parley.v1.SearchResponse
+	32, // 82: parley.v1.QueryService.Trace:output_type -> parley.v1.TraceResponse
+	34, // 83: parley.v1.QueryService.Read:output_type -> parley.v1.ReadResponse
+	50, // [50:84] is the sub-list for method output_type
+	16, // [16:50] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_service_proto_init() }
@@ -1680,15 +2722,17 @@ func file_service_proto_init() {
 		return
 	}
 	file_command_proto_init()
+	file_service_proto_msgTypes[27].OneofWrappers = []any{}
+	file_service_proto_msgTypes[31].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_service_proto_rawDesc), len(file_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   22,
+			NumMessages:   35,
 			NumExtensions: 0,
-			NumServices:   3,
+			NumServices:   4,
 		},
 		GoTypes:           file_service_proto_goTypes,
 		DependencyIndexes: file_service_proto_depIdxs,

@@ -33,9 +33,9 @@ func Clean(s string) string {
 	return b.String()
 }
 
-// cleanID is Clean for ids. An id that doors accept comes back as it is, since
+// CleanID is Clean for ids. An id that doors accept comes back as it is, since
 // it is for speaking to, not for reading.
-func cleanID(id string) string {
+func CleanID(id string) string {
 	if messages.CheckID("id", id) == nil {
 		return id
 	}

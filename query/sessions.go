@@ -37,7 +37,7 @@ func (v *Views) Sessions(ctx context.Context, req *messages.ListSessionsRequest)
 }
 
 func (v *Views) sessionRow(ctx context.Context, info journal.SessionInfo) (*messages.SessionRow, error) {
-	row := &messages.SessionRow{Session: cleanID(info.Session), CreatedMs: info.Header.CreatedAt,
+	row := &messages.SessionRow{Session: CleanID(info.Session), CreatedMs: info.Header.CreatedAt,
 		Cwd: Clean(info.Header.CWD), Events: info.Events}
 	active, _, err := v.log.Active(ctx, journal.ActiveFilter{Session: info.Session})
 	if err != nil {
@@ -68,7 +68,7 @@ func (v *Views) Session(ctx context.Context, session string) (*messages.SessionR
 	case messages.CodeOf(err) == messages.NotFound || ctx.Err() != nil:
 		return nil, fault(err)
 	case err != nil:
-		return &messages.SessionRow{Session: cleanID(session), Trouble: asError(err).Wire()}, nil
+		return &messages.SessionRow{Session: CleanID(session), Trouble: asError(err).Wire()}, nil
 	}
 	row, err := v.sessionRow(ctx, journal.SessionInfo{Session: session, Header: *opened.Header, Events: int64(len(opened.Events))})
 	if err != nil {
@@ -77,7 +77,7 @@ func (v *Views) Session(ctx context.Context, session string) (*messages.SessionR
 	for i := len(opened.Events) - 1; i >= 0; i-- {
 		if opened.Events[i].Type == sessionlog.TypeRoot {
 			if rec, err := sessionlog.DecodeRoot(opened.Events[i]); err == nil {
-				row.Root = cleanID(rec.RootID)
+				row.Root = CleanID(rec.RootID)
 			}
 			break
 		}
@@ -162,7 +162,7 @@ func foldLists(opened journal.Opened) (lists sessionlog.Lists, err error) {
 }
 
 func inboxMessage(list sessionlog.Target, m sessionlog.Message) *messages.InboxMessage {
-	out := &messages.InboxMessage{Id: cleanID(m.ID), List: string(list), ReplyTo: cleanID(m.ReplyTo), Json: string(m.Raw)}
+	out := &messages.InboxMessage{Id: CleanID(m.ID), List: string(list), ReplyTo: CleanID(m.ReplyTo), Json: string(m.Raw)}
 	var data struct {
 		Content []struct{ Type, Text string }
 	}

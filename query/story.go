@@ -241,7 +241,7 @@ func (t *teller) settled(ev sessionlog.Event) {
 	rec, err := sessionlog.DecodeSettled(ev)
 	if s := t.told.latest(rec.CallID); err == nil && s != nil {
 		s.settlement = &messages.Settlement{Outcome: Clean(rec.Outcome), By: Clean(rec.By), Door: Clean(rec.Door),
-			SubmissionId: cleanID(rec.SubmissionID), MessageId: cleanID(rec.MessageID), Reason: Clean(rec.Reason)}
+			SubmissionId: CleanID(rec.SubmissionID), MessageId: CleanID(rec.MessageID), Reason: Clean(rec.Reason)}
 		if rec.Outcome == outcomeWithdrawn { // the projection of the format knows no such end
 			s.state = stateSettled
 		}
@@ -335,14 +335,14 @@ func (t *teller) markReplied() {
 			if s.settlement == nil {
 				s.settlement = &messages.Settlement{Outcome: outcomeQueued}
 			}
-			s.settlement.MessageId = cleanID(m.ID)
+			s.settlement.MessageId = CleanID(m.ID)
 		}
 	}
 }
 
 // row is the story as people see it.
 func (s *story) row(session string, now time.Time) *messages.QuestionRow {
-	row := &messages.QuestionRow{Session: session, CallId: cleanID(s.callID), State: s.state, Questions: s.questions,
+	row := &messages.QuestionRow{Session: session, CallId: CleanID(s.callID), State: s.state, Questions: s.questions,
 		AskedMs: s.askedMS, Unkeyed: s.legacy, Answers: s.answers, Settlement: s.outcome(s.state), CallSeq: s.seq}
 	if s.state == stateOpen {
 		row.Blocking = s.deadlineMS == 0

@@ -164,7 +164,7 @@ func (v *Views) active(ctx context.Context, in journal.ActiveRow) (*messages.Que
 
 // indexRow is what the index alone knows of a call.
 func indexRow(session string, in sessionlog.Row, now time.Time) *messages.QuestionRow {
-	row := &messages.QuestionRow{Session: session, CallId: cleanID(in.CallID), State: string(in.State), CallSeq: in.Seq}
+	row := &messages.QuestionRow{Session: session, CallId: CleanID(in.CallID), State: string(in.State), CallSeq: in.Seq}
 	if in.State == sessionlog.RowOpen {
 		row.Blocking = in.Due == 0
 		setDeadline(row, in.Due, now)

@@ -203,7 +203,7 @@ func (v *Views) change(ctx context.Context, c journal.Change) (*messages.Questio
 	if !c.Remove {
 		return v.active(ctx, journal.ActiveRow{Session: c.Session, Row: c.Row, At: c.At})
 	}
-	row := &messages.QuestionRow{Session: c.Session, CallId: cleanID(c.Row.CallID), State: stateSettled, CallSeq: c.Row.Seq}
+	row := &messages.QuestionRow{Session: c.Session, CallId: CleanID(c.Row.CallID), State: stateSettled, CallSeq: c.Row.Seq}
 	key := textKey{c.Session, c.Row.CallID, stateSettled, c.At}
 	if t, ok := v.texts.get(key); ok {
 		t.fill(row)

@@ -28,6 +28,8 @@ const (
 	QuestionServiceName = "parley.v1.QuestionService"
 	// InboxServiceName is the fully-qualified name of the InboxService service.
 	InboxServiceName = "parley.v1.InboxService"
+	// QueryServiceName is the fully-qualified name of the QueryService service.
+	QueryServiceName = "parley.v1.QueryService"
 )
 
 // These constants are the fully-qualified names of the RPCs defined in this package. They're
@@ -114,6 +116,18 @@ const (
 	// InboxServiceWithdrawMessageProcedure is the fully-qualified name of the InboxService's
 	// WithdrawMessage RPC.
 	InboxServiceWithdrawMessageProcedure = "/parley.v1.InboxService/WithdrawMessage"
+	// QueryServiceListQueryToolsProcedure is the fully-qualified name of the QueryService's
+	// ListQueryTools RPC.
+	QueryServiceListQueryToolsProcedure = "/parley.v1.QueryService/ListQueryTools"
+	// QueryServiceCallQueryToolProcedure is the fully-qualified name of the QueryService's
+	// CallQueryTool RPC.
+	QueryServiceCallQueryToolProcedure = "/parley.v1.QueryService/CallQueryTool"
+	// QueryServiceSearchProcedure is the fully-qualified name of the QueryService's Search RPC.
+	QueryServiceSearchProcedure = "/parley.v1.QueryService/Search"
+	// QueryServiceTraceProcedure is the fully-qualified name of the QueryService's Trace RPC.
+	QueryServiceTraceProcedure = "/parley.v1.QueryService/Trace"
+	// QueryServiceReadProcedure is the fully-qualified name of the QueryService's Read RPC.
+	QueryServiceReadProcedure = "/parley.v1.QueryService/Read"
 )
 
 // SessionServiceClient is a client for the parley.v1.SessionService service.
@@ -1012,4 +1026,194 @@ func (UnimplementedInboxServiceHandler) AdmitMessages(context.Context, *connect.
 
 func (UnimplementedInboxServiceHandler) WithdrawMessage(context.Context, *connect.Request[messages.WithdrawMessageRequest]) (*connect.Response[messages.WithdrawMessageResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("parley.v1.InboxService.WithdrawMessage is not implemented"))
+}
+
+// QueryServiceClient is a client for the parley.v1.QueryService service.
+type QueryServiceClient interface {
+	// The tools an agent has: what they are called, what they take.
+	ListQueryTools(context.Context, *connect.Request[messages.ListQueryToolsRequest]) (*connect.Response[messages.ListQueryToolsResponse], error)
+	// One call of a tool, by the agent attached to a session. It sees sessions of
+	// its own workspace and nothing else.
+	CallQueryTool(context.Context, *connect.Request[messages.CallQueryToolRequest]) (*connect.Response[messages.CallQueryToolResponse], error)
+	// What people and programs may look for, in every workspace.
+	Search(context.Context, *connect.Request[messages.SearchRequest]) (*connect.Response[messages.SearchResponse], error)
+	Trace(context.Context, *connect.Request[messages.TraceRequest]) (*connect.Response[messages.TraceResponse], error)
+	Read(context.Context, *connect.Request[messages.ReadRequest]) (*connect.Response[messages.ReadResponse], error)
+}
+
+// NewQueryServiceClient constructs a client for the parley.v1.QueryService service. By default, it
+// uses the Connect protocol with the binary Protobuf Codec, asks for gzipped responses, and sends
+// uncompressed requests. To use the gRPC or gRPC-Web protocols, supply the connect.WithGRPC() or
+// connect.WithGRPCWeb() options.
+//
+// The URL supplied here should be the base URL for the Connect or gRPC server (for example,
+// http://api.acme.com or https://acme.com/grpc).
+func NewQueryServiceClient(httpClient connect.HTTPClient, baseURL string, opts ...connect.ClientOption) QueryServiceClient {
+	baseURL = strings.TrimRight(baseURL, "/")
+	queryServiceMethods := messages.File_service_proto.Services().ByName("QueryService").Methods()
+	return &queryServiceClient{
+		listQueryTools: connect.NewClient[messages.ListQueryToolsRequest, messages.ListQueryToolsResponse](
+			httpClient,
+			baseURL+QueryServiceListQueryToolsProcedure,
+			connect.WithSchema(queryServiceMethods.ByName("ListQueryTools")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		callQueryTool: connect.NewClient[messages.CallQueryToolRequest, messages.CallQueryToolResponse](
+			httpClient,
+			baseURL+QueryServiceCallQueryToolProcedure,
+			connect.WithSchema(queryServiceMethods.ByName("CallQueryTool")),
+			connect.WithClientOptions(opts...),
+		),
+		search: connect.NewClient[messages.SearchRequest, messages.SearchResponse](
+			httpClient,
+			baseURL+QueryServiceSearchProcedure,
+			connect.WithSchema(queryServiceMethods.ByName("Search")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		trace: connect.NewClient[messages.TraceRequest, messages.TraceResponse](
+			httpClient,
+			baseURL+QueryServiceTraceProcedure,
+			connect.WithSchema(queryServiceMethods.ByName("Trace")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		read: connect.NewClient[messages.ReadRequest, messages.ReadResponse](
+			httpClient,
+			baseURL+QueryServiceReadProcedure,
+			connect.WithSchema(queryServiceMethods.ByName("Read")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+	}
+}
+
+// queryServiceClient implements QueryServiceClient.
+type queryServiceClient struct {
+	listQueryTools *connect.Client[messages.ListQueryToolsRequest, messages.ListQueryToolsResponse]
+	callQueryTool  *connect.Client[messages.CallQueryToolRequest, messages.CallQueryToolResponse]
+	search         *connect.Client[messages.SearchRequest, messages.SearchResponse]
+	trace          *connect.Client[messages.TraceRequest, messages.TraceResponse]
+	read           *connect.Client[messages.ReadRequest, messages.ReadResponse]
+}
+
+// ListQueryTools calls parley.v1.QueryService.ListQueryTools.
+func (c *queryServiceClient) ListQueryTools(ctx context.Context, req *connect.Request[messages.ListQueryToolsRequest]) (*connect.Response[messages.ListQueryToolsResponse], error) {
+	return c.listQueryTools.CallUnary(ctx, req)
+}
+
+// CallQueryTool calls parley.v1.QueryService.CallQueryTool.
+func (c *queryServiceClient) CallQueryTool(ctx context.Context, req *connect.Request[messages.CallQueryToolRequest]) (*connect.Response[messages.CallQueryToolResponse], error) {
+	return c.callQueryTool.CallUnary(ctx, req)
+}
+
+// Search calls parley.v1.QueryService.Search.
+func (c *queryServiceClient) Search(ctx context.Context, req *connect.Request[messages.SearchRequest]) (*connect.Response[messages.SearchResponse], error) {
+	return c.search.CallUnary(ctx, req)
+}
+
+// Trace calls parley.v1.QueryService.Trace.
+func (c *queryServiceClient) Trace(ctx context.Context, req *connect.Request[messages.TraceRequest]) (*connect.Response[messages.TraceResponse], error) {
+	return c.trace.CallUnary(ctx, req)
+}
+
+// Read calls parley.v1.QueryService.Read.
+func (c *queryServiceClient) Read(ctx context.Context, req *connect.Request[messages.ReadRequest]) (*connect.Response[messages.ReadResponse], error) {
+	return c.read.CallUnary(ctx, req)
+}
+
+// QueryServiceHandler is an implementation of the parley.v1.QueryService service.
+type QueryServiceHandler interface {
+	// The tools an agent has: what they are called, what they take.
+	ListQueryTools(context.Context, *connect.Request[messages.ListQueryToolsRequest]) (*connect.Response[messages.ListQueryToolsResponse], error)
+	// One call of a tool, by the agent attached to a session. It sees sessions of
+	// its own workspace and nothing else.
+	CallQueryTool(context.Context, *connect.Request[messages.CallQueryToolRequest]) (*connect.Response[messages.CallQueryToolResponse], error)
+	// What people and programs may look for, in every workspace.
+	Search(context.Context, *connect.Request[messages.SearchRequest]) (*connect.Response[messages.SearchResponse], error)
+	Trace(context.Context, *connect.Request[messages.TraceRequest]) (*connect.Response[messages.TraceResponse], error)
+	Read(context.Context, *connect.Request[messages.ReadRequest]) (*connect.Response[messages.ReadResponse], error)
+}
+
+// NewQueryServiceHandler builds an HTTP handler from the service implementation. It returns the
+// path on which to mount the handler and the handler itself.
+//
+// By default, handlers support the Connect, gRPC, and gRPC-Web protocols with the binary Protobuf
+// and JSON codecs. They also support gzip compression.
+func NewQueryServiceHandler(svc QueryServiceHandler, opts ...connect.HandlerOption) (string, http.Handler) {
+	queryServiceMethods := messages.File_service_proto.Services().ByName("QueryService").Methods()
+	queryServiceListQueryToolsHandler := connect.NewUnaryHandler(
+		QueryServiceListQueryToolsProcedure,
+		svc.ListQueryTools,
+		connect.WithSchema(queryServiceMethods.ByName("ListQueryTools")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	queryServiceCallQueryToolHandler := connect.NewUnaryHandler(
+		QueryServiceCallQueryToolProcedure,
+		svc.CallQueryTool,
+		connect.WithSchema(queryServiceMethods.ByName("CallQueryTool")),
+		connect.WithHandlerOptions(opts...),
+	)
+	queryServiceSearchHandler := connect.NewUnaryHandler(
+		QueryServiceSearchProcedure,
+		svc.Search,
+		connect.WithSchema(queryServiceMethods.ByName("Search")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	queryServiceTraceHandler := connect.NewUnaryHandler(
+		QueryServiceTraceProcedure,
+		svc.Trace,
+		connect.WithSchema(queryServiceMethods.ByName("Trace")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	queryServiceReadHandler := connect.NewUnaryHandler(
+		QueryServiceReadProcedure,
+		svc.Read,
+		connect.WithSchema(queryServiceMethods.ByName("Read")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	return "/parley.v1.QueryService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case QueryServiceListQueryToolsProcedure:
+			queryServiceListQueryToolsHandler.ServeHTTP(w, r)
+		case QueryServiceCallQueryToolProcedure:
+			queryServiceCallQueryToolHandler.ServeHTTP(w, r)
+		case QueryServiceSearchProcedure:
+			queryServiceSearchHandler.ServeHTTP(w, r)
+		case QueryServiceTraceProcedure:
+			queryServiceTraceHandler.ServeHTTP(w, r)
+		case QueryServiceReadProcedure:
+			queryServiceReadHandler.ServeHTTP(w, r)
+		default:
+			http.NotFound(w, r)
+		}
+	})
+}
+
+// UnimplementedQueryServiceHandler returns CodeUnimplemented from all methods.
+type UnimplementedQueryServiceHandler struct{}
+
+func (UnimplementedQueryServiceHandler) ListQueryTools(context.Context, *connect.Request[messages.ListQueryToolsRequest]) (*connect.Response[messages.ListQueryToolsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("parley.v1.QueryService.ListQueryTools is not implemented"))
+}
+
+func (UnimplementedQueryServiceHandler) CallQueryTool(context.Context, *connect.Request[messages.CallQueryToolRequest]) (*connect.Response[messages.CallQueryToolResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("parley.v1.QueryService.CallQueryTool is not implemented"))
+}
+
+func (UnimplementedQueryServiceHandler) Search(context.Context, *connect.Request[messages.SearchRequest]) (*connect.Response[messages.SearchResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("parley.v1.QueryService.Search is not implemented"))
+}
+
+func (UnimplementedQueryServiceHandler) Trace(context.Context, *connect.Request[messages.TraceRequest]) (*connect.Response[messages.TraceResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("parley.v1.QueryService.Trace is not implemented"))
+}
+
+func (UnimplementedQueryServiceHandler) Read(context.Context, *connect.Request[messages.ReadRequest]) (*connect.Response[messages.ReadResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("parley.v1.QueryService.Read is not implemented"))
 }

@@ -199,3 +199,13 @@ func (v values) instant(name string) (instant, bool, error) {
 func badFilter(format string, args ...any) error {
 	return messages.Refuse(messages.QueryInvalidFilter, format, args...)
 }
+
+// among refuses a value that is not one of those allowed.
+func among(name string, given, allowed []string) error {
+	for _, v := range given {
+		if !slices.Contains(allowed, v) {
+			return badFilter("%s may be %s, not %q", name, strings.Join(allowed, ", "), v)
+		}
+	}
+	return nil
+}

@@ -3,6 +3,7 @@ package history
 import (
 	"context"
 
+	"github.com/parleyrun/parley/messages"
 	"github.com/parleyrun/parley/sessionlog"
 )
 
@@ -15,10 +16,9 @@ type Corpus interface {
 	// Children returns the sessions whose parent is one of these, in any order.
 	Children(ctx context.Context, parents []string) ([]Session, error)
 
-	// Search returns a page of hits, the best first (S-062), and a token to go
-	// on from, empty at the end. Between two pages the corpus must be the same,
-	// or the second fails with messages.QueryStaleCursor (S-041).
-	Search(ctx context.Context, s *Search) (hits []Hit, next string, err error)
+	// Search returns a page of hits, the best first (S-062). A page that cannot
+	// go on where the one before ended is messages.StaleCursor (S-041).
+	Search(ctx context.Context, s *Search) (Page, error)
 
 	// Log reads one session. An unknown one is messages.NotFound, a damaged one
 	// messages.SessionCorrupt.
@@ -37,7 +37,7 @@ type Session struct {
 	Title   string // its latest; empty: none
 
 	// Damage is the code of what keeps its log from being read; empty: nothing.
-	Damage string
+	Damage messages.Code
 
 	Live, Persisted bool
 }
@@ -80,6 +80,13 @@ type Search struct {
 
 	Limit int
 	After string // the token of the page before
+}
+
+// Page is what a search found.
+type Page struct {
+	Hits     []Hit
+	Next     string // the token to go on from; empty at the end
+	Troubled []Session
 }
 
 // Hit is one event that matches.

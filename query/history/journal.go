@@ -18,8 +18,9 @@ import (
 // Past is the Corpus of a journal and its text index.
 type Past struct {
 	Journal journal.Reader
-	// Texts is the index; nil: search is switched off (S-162).
-	Texts journal.Texts
+	Texts   journal.Texts
+	// Off switches search off; what needs no search goes on (S-162).
+	Off bool
 	// Live says whether a session is loaded in this process. It must be quick.
 	Live func(session string) bool
 	// Volatile says that nothing of the journal outlives this process (S-021).
@@ -33,15 +34,20 @@ func (p Past) live(session string) bool { return p.Live != nil && p.Live(session
 func (p Past) session(f journal.Profile) Session {
 	s := Session{ID: f.Session, CWD: f.Header.CWD, Parent: f.Header.ParentSession, Created: f.Header.CreatedAt,
 		Live: p.Volatile || p.live(f.Session), Persisted: !p.Volatile}
-	switch {
-	case f.Trouble == nil:
+	if f.Trouble == nil {
 		s.Title = f.Title
-	case f.Trouble.Unsupported:
-		s.Damage = string(messages.QueryPersistence)
-	default:
-		s.Damage = string(messages.QueryCorruptSession)
+	} else {
+		s.Damage = damage(*f.Trouble)
 	}
 	return s
+}
+
+// damage tells a log that is damaged from one that only a newer build can read.
+func damage(t journal.Trouble) messages.Code {
+	if t.Unsupported {
+		return messages.QueryPersistence
+	}
+	return messages.QueryCorruptSession
 }
 
 func (p Past) sessions(profiles []journal.Profile, err error) ([]Session, error) {
@@ -63,25 +69,32 @@ func (p Past) Children(ctx context.Context, parents []string) ([]Session, error)
 }
 
 // Search implements Corpus.
-func (p Past) Search(ctx context.Context, s *Search) (hits []Hit, next string, err error) {
+func (p Past) Search(ctx context.Context, s *Search) (Page, error) {
+	if p.Off {
+		return Page{}, messages.Refuse(messages.QuerySearchDisabled, "search is switched off")
+	}
 	q, err := p.query(s)
 	if err != nil {
-		return nil, "", err
+		return Page{}, err
 	}
-	page, err := p.Texts.Search(ctx, q)
+	found, err := p.Texts.Search(ctx, q)
 	if err == nil && s.Faithful {
 		err = p.sound(ctx, q)
 	}
 	if err != nil {
-		return nil, "", err
+		return Page{}, err
 	}
-	for _, h := range page.Hits {
-		hits = append(hits, Hit{Session: p.session(h.Profile), Seq: h.Seq, Type: h.Type, Surface: h.Surface, Time: h.Time, Snippet: h.Snippet})
+	var page Page
+	for _, h := range found.Hits {
+		page.Hits = append(page.Hits, Hit{Session: p.session(h.Profile), Seq: h.Seq, Type: h.Type, Surface: h.Surface, Time: h.Time, Snippet: h.Snippet})
 	}
-	if page.Next != nil {
-		next = s.token(*page.Next)
+	for _, t := range found.Troubled {
+		page.Troubled = append(page.Troubled, Session{ID: t.Session, Damage: damage(t)})
 	}
-	return hits, next, nil
+	if found.Next != nil {
+		page.Next = s.token(*found.Next)
+	}
+	return page, nil
 }
 
 // sound fails unless every session of the journal can be searched (S-111).

@@ -155,21 +155,14 @@ func (t *Tools) visible(ctx context.Context, who caller, ids []string) ([]string
 // collect follows the pages to the end, or to the cap; more says that one more
 // hit is there (S-040). Hits that are not accepted do not count.
 func (t *Tools) collect(ctx context.Context, s *Search, accept func(Hit) bool) (hits []Hit, more bool, err error) {
-	type page struct {
-		hits []Hit
-		next string
-	}
 	s.Limit = min(t.cfg.MaxResults+2, journal.TextHitsMax) // in one page where it can be: pages need one corpus (S-041)
 	seen := map[string]bool{}
 	for {
-		got, err := call(t, ctx, func() (p page, err error) {
-			p.hits, p.next, err = t.corpus.Search(ctx, s)
-			return p, err
-		})
+		got, err := call(t, ctx, func() (Page, error) { return t.corpus.Search(ctx, s) })
 		if err != nil {
 			return nil, false, err
 		}
-		for _, h := range got.hits {
+		for _, h := range got.Hits {
 			if !accept(h) {
 				continue
 			}
@@ -178,14 +171,14 @@ func (t *Tools) collect(ctx context.Context, s *Search, accept func(Hit) bool) (
 			}
 			hits = append(hits, h)
 		}
-		if got.next == "" {
+		if got.Next == "" {
 			return hits, false, nil
 		}
-		if seen[got.next] {
-			return nil, false, t.sanitise(ctx, messages.Refuse(messages.QueryInvalidCursor, "the continuation %q came twice", got.next))
+		if seen[got.Next] {
+			return nil, false, t.sanitise(ctx, messages.Refuse(messages.QueryInvalidCursor, "the continuation %q came twice", got.Next))
 		}
-		seen[got.next] = true
-		s.After = got.next
+		seen[got.Next] = true
+		s.After = got.Next
 	}
 }
 

@@ -19,15 +19,11 @@ type stub struct {
 	all   []Session
 	logs  map[string]Log
 	step  int64
-	pages map[string]page // by the token they follow
+	pages map[string]Page // by the token they follow
 	asked []string
 	saw   *Search // the last search
 	trip  func(asked string) error
-}
-
-type page struct {
-	hits []Hit
-	next string
+	wait  func(context.Context)
 }
 
 func (s *stub) ask(what string) error {
@@ -58,12 +54,14 @@ func (s *stub) Children(_ context.Context, parents []string) (out []Session, err
 	return out, err
 }
 
-func (s *stub) Search(_ context.Context, q *Search) ([]Hit, string, error) {
+func (s *stub) Search(ctx context.Context, q *Search) (Page, error) {
+	if s.wait != nil {
+		s.wait(ctx)
+	}
 	err := s.ask("search")
 	copied := *q
 	s.saw = &copied
-	p := s.pages[q.After]
-	return p.hits, p.next, err
+	return s.pages[q.After], err
 }
 
 func (s *stub) Log(_ context.Context, id string) (Log, error) {
@@ -89,7 +87,7 @@ func small() *stub {
 			{ID: "far", CWD: "/else", Created: 3, Title: "Secret", Persisted: true},
 			{ID: "bare", Created: 4, Persisted: true},
 		},
-		pages: map[string]page{},
+		pages: map[string]Page{},
 		logs: map[string]Log{"near": {Header: sessionlog.Header{ID: "near", CWD: "/work"}, Events: []sessionlog.Event{
 			sessionlog.NewEvent("turn/start", map[string]int{"turn": 1}).At(0, 0)}}},
 	}

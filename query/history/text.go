@@ -27,7 +27,7 @@ const (
 func (s Session) title() string {
 	switch {
 	case s.Damage != "":
-		code := messages.Code(s.Damage)
+		code := s.Damage
 		if known, ok := translated[code]; ok {
 			code = known
 		}

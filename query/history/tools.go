@@ -120,7 +120,3 @@ func (t *Tools) Call(ctx context.Context, caller, name string, args json.RawMess
 	}
 	return text, err
 }
-
-// SearchTimeout is the limit that the two search tools declare (S-131). Whoever
-// mounts them keeps it.
-func (t *Tools) SearchTimeout() time.Duration { return t.cfg.SearchTimeout }

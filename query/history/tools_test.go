@@ -22,7 +22,7 @@ func TestS004Configuration(t *testing.T) {
 	}
 	tools := mounted(t, small(), Config{})
 	assert.Equal(t, 100, tools.cfg.MaxResults)
-	assert.Equal(t, 30*time.Second, tools.SearchTimeout())
+	assert.Equal(t, 30*time.Second, tools.cfg.SearchTimeout)
 }
 
 func TestS005EveryWrongTypeIsNamedAtOnce(t *testing.T) {
@@ -100,7 +100,7 @@ func TestS015AuthorityIsCheckedAgainAtUse(t *testing.T) {
 		_, err := run(t, corpus, "me", tool, `{"seq":0,"session_id":"near"}`)
 		assert.Equal(t, "TOOL_UNAUTHORIZED", code(err))
 	}
-	corpus.pages[""] = page{hits: []Hit{{Session: Session{ID: "near", CWD: "/else"}}, {Session: corpus.all[0]}}}
+	corpus.pages[""] = Page{Hits: []Hit{{Session: Session{ID: "near", CWD: "/else"}}, {Session: corpus.all[0]}}}
 	text, err := run(t, corpus, "me", SearchSessions, `{"query":"x"}`)
 	require.NoError(t, err)
 	assert.Equal(t, noSessions, text)
@@ -157,14 +157,14 @@ func TestS040TheCap(t *testing.T) {
 		more  bool
 	}{{"c", true}, {"me", false}} {
 		corpus := small()
-		corpus.pages = map[string]page{"": {hits: []Hit{hit("a"), hit("me")}, next: "1"}, "1": {hits: []Hit{hit("b"), hit(c.third)}}}
+		corpus.pages = map[string]Page{"": {Hits: []Hit{hit("a"), hit("me")}, Next: "1"}, "1": {Hits: []Hit{hit("b"), hit(c.third)}}}
 		text, err := mounted(t, corpus, Config{MaxResults: 2}).Call(context.Background(), "me", SearchSessions, json.RawMessage(`{"query":"x"}`))
 		require.NoError(t, err)
 		assert.Contains(t, text, "Session search results (2):")
 		assert.Equal(t, c.more, strings.HasSuffix(text, capped))
 	}
 	corpus := small()
-	corpus.pages = map[string]page{"": {next: "1"}, "1": {next: "1"}}
+	corpus.pages = map[string]Page{"": {Next: "1"}, "1": {Next: "1"}}
 	_, err := run(t, corpus, "me", SearchSessions, `{"query":"x"}`)
 	assert.Equal(t, "INVALID_CURSOR", code(err))
 }

@@ -18,6 +18,10 @@ func (t *Tools) traceSession(ctx context.Context, id string, args values) (strin
 	if err != nil {
 		return "", err
 	}
+	return t.lineage(ctx, who, target)
+}
+
+func (t *Tools) lineage(ctx context.Context, who caller, target Session) (string, error) {
 	up, hidden, err := t.ancestors(ctx, who, target)
 	if err != nil {
 		return "", err
@@ -116,6 +120,10 @@ func (t *Tools) traceEvent(ctx context.Context, id string, args values) (string,
 	if err != nil {
 		return "", err
 	}
+	return t.relations(ctx, who, target, seq)
+}
+
+func (t *Tools) relations(ctx context.Context, who caller, target Session, seq int64) (string, error) {
 	log, err := t.readLog(ctx, who, target)
 	if err != nil {
 		return "", err
@@ -185,6 +193,10 @@ func (t *Tools) readEvent(ctx context.Context, id string, args values) (string, 
 	if err != nil {
 		return "", err
 	}
+	return t.window(ctx, who, target, seq, before, after)
+}
+
+func (t *Tools) window(ctx context.Context, who caller, target Session, seq, before, after int64) (string, error) {
 	if most := int64(t.cfg.WindowMax); before > most || after > most {
 		return "", messages.Refuse(messages.QueryInvalidWindow, "before and after may be %d at most", most)
 	}
