@@ -83,6 +83,25 @@ type Config struct {
 	// to 1024.
 	QueueMax int
 
+	// QueryTools mounts the session query tools for agents: five read-only tools
+	// with which an agent finds earlier work of its own workspace. Off by default.
+	QueryTools bool
+	// SearchOff switches search off, and with it the text index. What needs no
+	// search can be read all the same.
+	SearchOff bool
+	// SearchResultsMax is how many hits a tool's search returns. Defaults to 100.
+	SearchResultsMax int
+	// SearchTimeout is how long a tool's search may take. Defaults to 30 s.
+	SearchTimeout time.Duration
+	// ResultBytesMax is how long a query tool's result may be, in bytes. A longer
+	// one is kept for a while, and shown as a preview that says how to read on.
+	// 0: as long as it is.
+	ResultBytesMax int
+	// WorkspaceRoot is a folder in which links are followed to tell whether two
+	// workspaces are one. Empty: workspaces are compared by name. Who can place
+	// links there decides what agents may read.
+	WorkspaceRoot string
+
 	// Logger gets one line per command and per request. Defaults to slog.Default().
 	Logger *slog.Logger
 }
@@ -124,6 +143,9 @@ func (c *Config) Validate() error {
 	}
 	if c.OpenCallsMax < 0 || c.QueueMax < 0 {
 		bad("OpenCallsMax is %d and QueueMax %d; they may not be negative", c.OpenCallsMax, c.QueueMax)
+	}
+	if c.ResultBytesMax < 0 {
+		bad("ResultBytesMax is %d; it may not be negative", c.ResultBytesMax)
 	}
 	if len(errs) > 0 {
 		return messages.Refuse(messages.BadRequest, "the configuration is not valid: %v", errors.Join(errs...))

@@ -6,6 +6,20 @@ import (
 	"github.com/parleyrun/parley/journal/sqlite"
 )
 
+// openTexts opens the text index that belongs to a journal: the journal's own,
+// or, where there is none or search is off, one that reads every log.
+func openTexts(log journal.Journal, off bool) (journal.Texts, error) {
+	indexed, ok := log.(*sqlite.Journal)
+	if !ok || off {
+		return memory.NewTexts(log), nil
+	}
+	texts, err := indexed.OpenTexts()
+	if err != nil {
+		return nil, err // not texts: a nil *sqlite.Texts would be no nil Texts
+	}
+	return texts, nil
+}
+
 // openJournal opens what the configuration names.
 func openJournal(cfg Config) (journal.Journal, error) {
 	switch {

@@ -23,6 +23,7 @@ type Node struct {
 	journal  journal.Journal
 	sys      *supervisor.System
 	views    *query.Views
+	past     *past
 	presence presence
 	holds    holds
 	imports  atomic.Int64 // under way
@@ -48,6 +49,10 @@ func Open(cfg Config) (*Node, error) {
 	}
 	n.closed, n.endWatch = context.WithCancel(context.Background())
 	n.views = query.New(n.journal, query.Options{Heartbeat: n.cfg.Heartbeat})
+	if n.past, err = openPast(n); err != nil {
+		n.endWatch()
+		return nil, errors.Join(err, n.closeJournal())
+	}
 	rules := n.cfg.rules(newID)
 	n.sys, err = supervisor.Start(supervisor.Config{
 		Node: n.cfg.NodeName, Journal: n.journal, Logger: n.cfg.Logger,
@@ -61,7 +66,7 @@ func Open(cfg Config) (*Node, error) {
 	})
 	if err != nil {
 		n.endWatch()
-		return nil, errors.Join(err, n.closeJournal())
+		return nil, errors.Join(err, n.past.close(), n.closeJournal())
 	}
 	return n, nil
 }
@@ -75,7 +80,7 @@ func (n *Node) Close(ctx context.Context) error {
 	n.closeOnce.Do(func() {
 		n.closing.Store(true)
 		n.endWatch()
-		n.closeErr = errors.Join(n.sys.Close(ctx), n.closeJournal())
+		n.closeErr = errors.Join(n.sys.Close(ctx), n.past.close(), n.closeJournal())
 	})
 	return n.closeErr
 }

@@ -30,6 +30,8 @@ func (p port) Watch(ctx context.Context, req *messages.WatchQuestionsRequest, ma
 
 func (p port) Views() *query.Views { return p.node.views }
 
+func (p port) Past() gateway.Past { return p.node.past }
+
 func (p port) Counters() []gateway.Counter {
 	s := p.node.sys.Snapshot()
 	return []gateway.Counter{

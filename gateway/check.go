@@ -88,6 +88,23 @@ func (c *checker) read(req proto.Message) {
 		c.call(m).id("claim", m.GetClaim())
 	case *messages.ListInboxRequest:
 		c.id("session", m.GetSession())
+	default:
+		c.past(req)
+	}
+}
+
+// past checks the requests about past work. What they mean is checked where
+// they are answered, for every door.
+func (c *checker) past(req proto.Message) {
+	switch m := req.(type) {
+	case *messages.CallQueryToolRequest:
+		c.id("session", m.GetSession()).id("root", m.GetRoot()).name("tool", m.GetTool()).text("arguments", m.GetArguments(), messages.QueryBytesMax)
+	case *messages.SearchRequest:
+		c.optional("session", m.GetSession()).text("query", m.GetQuery(), messages.TextBytesMax).text("after", m.GetAfter(), messages.TextBytesMax)
+	case *messages.TraceRequest:
+		c.id("session", m.GetSession())
+	case *messages.ReadRequest:
+		c.id("session", m.GetSession())
 	}
 }
 

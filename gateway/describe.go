@@ -14,7 +14,7 @@ import (
 )
 
 // services are those that reflection lists and health tells about.
-var services = []string{mc.SessionServiceName, mc.QuestionServiceName, mc.InboxServiceName}
+var services = []string{mc.SessionServiceName, mc.QuestionServiceName, mc.InboxServiceName, mc.QueryServiceName}
 
 const healthPrefix = "/" + grpchealth.HealthV1ServiceName + "/"
 

@@ -56,6 +56,7 @@ func (g *Gateway) routes() http.Handler {
 	mux.Handle(messagesconnect.SessionServiceImportSessionProcedure, g.paced(handler))
 	mux.Handle(messagesconnect.NewQuestionServiceHandler(questionService{g}, opts...))
 	mux.Handle(messagesconnect.NewInboxServiceHandler(inboxService{g}, opts...))
+	mux.Handle(messagesconnect.NewQueryServiceHandler(queryService{g}, opts...))
 	g.describe(mux)
 	if g.opts.MCP != nil {
 		mux.Handle("/mcp", g.opts.MCP.Handler())

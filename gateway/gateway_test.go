@@ -46,6 +46,29 @@ func newFake(t *testing.T) *fake {
 		claim: &fakeClaim{events: make(chan messages.Message, 2), released: make(chan bool, 2)}}
 }
 
+// noPast has no past work.
+type noPast struct{}
+
+func (noPast) ListQueryTools(context.Context, *messages.ListQueryToolsRequest) (*messages.ListQueryToolsResponse, error) {
+	return &messages.ListQueryToolsResponse{}, nil
+}
+
+func (noPast) CallQueryTool(_ context.Context, req *messages.CallQueryToolRequest) (*messages.CallQueryToolResponse, error) {
+	return &messages.CallQueryToolResponse{Text: req.GetTool()}, nil
+}
+
+func (noPast) Search(context.Context, *messages.SearchRequest) (*messages.SearchResponse, error) {
+	return &messages.SearchResponse{}, nil
+}
+
+func (noPast) Trace(context.Context, *messages.TraceRequest) (*messages.TraceResponse, error) {
+	return &messages.TraceResponse{}, nil
+}
+
+func (noPast) Read(context.Context, *messages.ReadRequest) (*messages.ReadResponse, error) {
+	return &messages.ReadResponse{}, nil
+}
+
 func (f *fake) Do(ctx context.Context, cmd messages.Command) (messages.Reply, error) {
 	return f.do(ctx, cmd)
 }
@@ -66,6 +89,7 @@ func (f *fake) Import(_ context.Context, _ string, log io.Reader) (*messages.Ses
 }
 
 func (f *fake) Views() *query.Views { return f.views }
+func (f *fake) Past() gateway.Past  { return noPast{} }
 func (f *fake) Counters() []gateway.Counter {
 	return []gateway.Counter{{Name: "sessions", Help: "Sessions.", Gauge: true, Value: 7}}
 }
@@ -457,6 +481,8 @@ func TestCheckNamesTheField(t *testing.T) {
 		"message_ids[0]":         &messages.ClaimMessagesRequest{Session: "s", Root: "r", MessageIds: []string{""}},
 		"client":                 &messages.WatchQuestionsRequest{Client: " "},
 		"after":                  &messages.ListSessionsRequest{After: "\x01"},
+		"tool":                   &messages.CallQueryToolRequest{Session: "s", Root: "r", Tool: long},
+		"query":                  &messages.SearchRequest{Query: long},
 	} {
 		err := gateway.Check(req)
 		require.Error(t, err, field)

@@ -40,6 +40,9 @@ type Port interface {
 	// Views is what can be read.
 	Views() *query.Views
 
+	// Past is what can be searched and read of past work.
+	Past() Past
+
 	// Counters are the node's own numbers, for /metrics.
 	Counters() []Counter
 }

@@ -81,6 +81,12 @@ var access = map[string]rule{
 	mc.QuestionServiceDismissProcedure:          answers,
 	mc.QuestionServiceWithdrawQuestionProcedure: asks, // the asker takes its question back
 
+	mc.QueryServiceListQueryToolsProcedure: asks,
+	mc.QueryServiceCallQueryToolProcedure:  asks,
+	mc.QueryServiceSearchProcedure:         reads, // as ReadLog, which tells no less
+	mc.QueryServiceTraceProcedure:          reads,
+	mc.QueryServiceReadProcedure:           reads,
+
 	mc.InboxServiceSteerProcedure:           answers, // an agent reads it as the word of a person
 	mc.InboxServiceListInboxProcedure:       reads,
 	mc.InboxServiceAwaitInboxProcedure:      asks,

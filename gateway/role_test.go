@@ -64,7 +64,7 @@ type target struct {
 func targets(t *testing.T) map[string]target {
 	out := map[string]target{}
 	services := messages.File_service_proto.Services()
-	require.Equal(t, 3, services.Len())
+	require.Equal(t, 4, services.Len())
 	for i := range services.Len() {
 		methods := services.Get(i).Methods()
 		for j := range methods.Len() {

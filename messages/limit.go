@@ -11,6 +11,7 @@ import (
 const (
 	IDBytesMax        = 200       // session, root, call, attempt, message and submission ids
 	NameBytesMax      = 200       // `by`, `reason`, `door`
+	QueryBytesMax     = 2 << 20   // the arguments of a query tool, which may name many sessions
 	TextBytesMax      = 64 << 10  // a steered text, one custom answer
 	ArgumentsBytesMax = 256 << 10 // the tool call's argument text
 	MessageBytesMax   = 1 << 20   // an assistant message

@@ -43,6 +43,9 @@ func (sys *System) Snapshot() Snapshot {
 	}
 }
 
+// Loaded says whether a session is in memory here.
+func (sys *System) Loaded(session string) bool { return sys.router.holds(session) }
+
 // turnLine is the one line of a command: always the same keys.
 type turnLine struct {
 	session string

@@ -213,3 +213,10 @@ func (r *router) live() int {
 	defer r.mu.Unlock()
 	return len(r.routes)
 }
+
+// holds says whether a session is in memory.
+func (r *router) holds(session string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.routes[session] != nil
+}
