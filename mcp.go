@@ -27,6 +27,10 @@ type MCPOptions struct {
 	Session string
 	// Owner is the session that owns the agent: such a child may not ask.
 	Owner string
+	// Workspace is the directory that the agent works in, recorded when its
+	// session is new. With the session query tools it sees past work of sessions
+	// of the same one. Empty: its session has none.
+	Workspace string
 	// WaitMax is how long the client lets a call run. 0: what is known of it by
 	// its name; Never: as long as it takes.
 	WaitMax time.Duration
@@ -48,7 +52,7 @@ func (n *Node) ServeMCP(ctx context.Context, in io.Reader, out io.Writer, opts M
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(n.closed, cancel)()
-	return servePipe(ctx, mcpPort{n}, mcpSettings{mode: n.cfg.Mode, wait: n.cfg.DefaultTimeout, log: n.cfg.Logger}, in, out, opts)
+	return servePipe(ctx, mcpPort{n}, mcpSettings{mode: n.cfg.Mode, wait: n.cfg.DefaultTimeout, tools: n.cfg.queryTools(), log: n.cfg.Logger}, in, out, opts)
 }
 
 // Remote is a node that runs in another process, as ServeMCPRemote reaches it.
@@ -61,6 +65,8 @@ type Remote struct {
 	// told to models, and decide nothing here. Their zero values are its defaults.
 	Mode           Mode
 	DefaultTimeout time.Duration
+	// QueryTools offers that node's session query tools. It must have mounted them.
+	QueryTools bool
 	// Logger defaults to slog.Default().
 	Logger *slog.Logger
 }
@@ -75,7 +81,7 @@ func ServeMCPRemote(ctx context.Context, node Remote, in io.Reader, out io.Write
 	if opts.PublicURL == "" {
 		opts.PublicURL = node.URL
 	}
-	set := mcpSettings{mode: node.Mode, wait: node.DefaultTimeout, log: node.Logger}
+	set := mcpSettings{mode: node.Mode, wait: node.DefaultTimeout, tools: queryTools{node.QueryTools, node.QueryTools}, log: node.Logger}
 	setDefault(&set.mode, Timed)
 	setDefault(&set.wait, DefaultTimeout)
 	if set.log == nil {
@@ -90,8 +96,15 @@ type mcpSettings struct {
 	wait    time.Duration // of a call that names none
 	waitMax time.Duration
 	public  string
+	tools   queryTools
 	log     *slog.Logger
 }
+
+// queryTools say whether the session query tools are mounted, and whether long
+// results of theirs are kept.
+type queryTools struct{ mounted, spilled bool }
+
+func (c *Config) queryTools() queryTools { return queryTools{c.QueryTools, c.ResultBytesMax > 0} }
 
 func servePipe(ctx context.Context, port mcp.Port, set mcpSettings, in io.Reader, out io.Writer, opts MCPOptions) error {
 	for _, id := range []struct{ field, id string }{{"Session", opts.Session}, {"Owner", opts.Owner}} {
@@ -110,7 +123,7 @@ func servePipe(ctx context.Context, port mcp.Port, set mcpSettings, in io.Reader
 	if err != nil {
 		return err
 	}
-	err = door.ServeStdio(ctx, in, out, mcp.StdioOptions{Session: opts.Session, Owner: opts.Owner, WaitMax: opts.WaitMax, Environment: opts.ClientSession})
+	err = door.ServeStdio(ctx, in, out, mcp.StdioOptions{Session: opts.Session, Owner: opts.Owner, Workspace: opts.Workspace, WaitMax: opts.WaitMax, Environment: opts.ClientSession})
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return fmt.Errorf("MCP over a pipe: %w", err)
 	}
@@ -122,7 +135,7 @@ func (n *Node) mcpDoor(opts ServeOptions) (*mcp.Door, error) {
 	if err := checkWaitMax("MCPWaitMax", opts.MCPWaitMax); err != nil {
 		return nil, err
 	}
-	return newDoor(mcpPort{n}, mcpSettings{n.cfg.Mode, n.cfg.DefaultTimeout, opts.MCPWaitMax, opts.PublicURL, n.cfg.Logger})
+	return newDoor(mcpPort{n}, mcpSettings{n.cfg.Mode, n.cfg.DefaultTimeout, opts.MCPWaitMax, opts.PublicURL, n.cfg.queryTools(), n.cfg.Logger})
 }
 
 func newDoor(port mcp.Port, set mcpSettings) (*mcp.Door, error) {
@@ -135,7 +148,7 @@ func newDoor(port mcp.Port, set mcpSettings) (*mcp.Door, error) {
 		return nil, err
 	}
 	return mcp.New(port, mcp.Options{Definition: actors.ToolDefinition(set.mode != Legacy, wait), Mode: set.mode, DefaultTimeoutS: wait,
-		WaitMax: set.waitMax, Link: link, NewID: newID, Version: moduleVersion(), Logger: set.log})
+		WaitMax: set.waitMax, QueryTools: set.tools.mounted, SpilledResults: set.tools.spilled, Link: link, NewID: newID, Version: moduleVersion(), Logger: set.log})
 }
 
 func checkWaitMax(field string, d time.Duration) error {
@@ -181,6 +194,13 @@ func (p mcpPort) Do(ctx context.Context, cmd messages.Command) (messages.Reply, 
 		return nil, err
 	}
 	return p.node.request(ctx, cmd)
+}
+
+func (p mcpPort) CallQueryTool(ctx context.Context, req *messages.CallQueryToolRequest) (*messages.CallQueryToolResponse, error) {
+	if err := gateway.Check(req); err != nil {
+		return nil, err
+	}
+	return p.node.past.CallQueryTool(ctx, req)
 }
 
 // moduleVersion is the version of this module in the program that holds it.

@@ -97,3 +97,48 @@ func (p *past) Trace(ctx context.Context, req *messages.TraceRequest) (*messages
 func (p *past) Read(ctx context.Context, req *messages.ReadRequest) (*messages.ReadResponse, error) {
 	return p.tools.Read(ctx, req)
 }
+
+// QueryTools describes the session query tools, for the model that is to have
+// them. NOT_FOUND: the node has not mounted them (Config.QueryTools).
+func (n *Node) QueryTools(ctx context.Context) (*messages.ListQueryToolsResponse, error) {
+	return n.past.ListQueryTools(ctx, &messages.ListQueryToolsRequest{})
+}
+
+// CallQueryTool makes one call of a session query tool and returns its text, for
+// the model as it is. The agent sees sessions of its own workspace (AttachOptions.Dir)
+// and nothing else; its own session up to the step that is running.
+func (a *Agent) CallQueryTool(ctx context.Context, tool string, arguments json.RawMessage) (string, error) {
+	req := &messages.CallQueryToolRequest{Session: a.session, Root: a.root, Tool: tool, Arguments: string(arguments)}
+	if err := gateway.Check(req); err != nil {
+		return "", err
+	}
+	r, err := a.node.past.CallQueryTool(ctx, req)
+	return r.GetText(), err
+}
+
+// Search finds past work by what was said in it, in every workspace. It is for
+// people and programs; an agent has CallQueryTool.
+func (n *Node) Search(ctx context.Context, req *messages.SearchRequest) (*messages.SearchResponse, error) {
+	if err := gateway.Check(req); err != nil {
+		return nil, err
+	}
+	return n.past.Search(ctx, req)
+}
+
+// Trace returns a session's lineage as text, or with seq one event's relations.
+func (n *Node) Trace(ctx context.Context, req *messages.TraceRequest) (string, error) {
+	if err := gateway.Check(req); err != nil {
+		return "", err
+	}
+	r, err := n.past.Trace(ctx, req)
+	return r.GetText(), err
+}
+
+// Read returns one event and its neighbours as text.
+func (n *Node) Read(ctx context.Context, req *messages.ReadRequest) (string, error) {
+	if err := gateway.Check(req); err != nil {
+		return "", err
+	}
+	r, err := n.past.Read(ctx, req)
+	return r.GetText(), err
+}

@@ -3,7 +3,7 @@ package gateway_test
 import (
 	"context"
 	"net/http"
-	"strings"
+	"regexp"
 	"testing"
 
 	"connectrpc.com/connect"
@@ -67,7 +67,7 @@ func TestReadsAreMarked(t *testing.T) {
 			opts, _ := m.Options().(*descriptorpb.MethodOptions)
 			marked := opts.GetIdempotencyLevel() == descriptorpb.MethodOptions_NO_SIDE_EFFECTS
 			name := string(m.Name())
-			reads := strings.HasPrefix(name, "Get") || strings.HasPrefix(name, "List") || strings.HasPrefix(name, "Read")
+			reads := regexp.MustCompile("^(Get|List|Read|Search|Trace)").MatchString(name)
 			assert.Equal(t, reads, marked, m.FullName())
 		}
 	}

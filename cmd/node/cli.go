@@ -167,7 +167,7 @@ Without a verb, parley serves a node.`,
 	root.SetCompletionCommandGroupID("node")
 	add("people", c.questionsCommand(), c.answerCommand())
 	add("agent", c.askCommand(), c.inboxCommand(), c.withdrawCommand(), c.mcpCommand(), c.hookCommand())
-	add("node", c.serveCommand(), c.sessionsCommand(), c.logCommand(), c.exportCommand(), c.importCommand(), c.conformanceCommand(), c.simCommand(), c.versionCommand())
+	add("node", c.serveCommand(), c.sessionsCommand(), c.logCommand(), c.searchCommand(), c.traceCommand(), c.readCommand(), c.exportCommand(), c.importCommand(), c.conformanceCommand(), c.simCommand(), c.versionCommand())
 	root.AddCommand(exitCodesTopic(), environmentTopic(), configTopic())
 	c.completions(root)
 	root.InitDefaultHelpCmd()

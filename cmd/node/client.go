@@ -30,6 +30,7 @@ type client struct {
 	messagesconnect.SessionServiceClient
 	messagesconnect.QuestionServiceClient
 	messagesconnect.InboxServiceClient
+	messagesconnect.QueryServiceClient
 	url  string
 	from string // the variable or file that named it, if one did
 }
@@ -55,6 +56,7 @@ func (c *cli) dial() (*client, error) {
 		messagesconnect.NewSessionServiceClient(http.DefaultClient, base, opts...),
 		messagesconnect.NewQuestionServiceClient(http.DefaultClient, base, opts...),
 		messagesconnect.NewInboxServiceClient(http.DefaultClient, base, opts...),
+		messagesconnect.NewQueryServiceClient(http.DefaultClient, base, opts...),
 		base, c.source("node"),
 	}, nil
 }

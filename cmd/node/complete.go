@@ -33,7 +33,7 @@ func (c *cli) completions(root *cobra.Command) {
 	}
 	for _, cmd := range root.Commands() {
 		switch cmd.Name() {
-		case "inbox", "log", "export":
+		case "inbox", "log", "export", "trace", "read":
 			cmd.ValidArgsFunction = sessions
 		case "answer":
 			cmd.ValidArgsFunction = calls("open", "continued")

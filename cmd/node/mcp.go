@@ -29,6 +29,7 @@ const (
 type pipe struct {
 	settings
 	session, owner, waitMax string
+	workspace               string
 	embedded                bool
 }
 
@@ -61,6 +62,7 @@ A client that lets calls run longer than parley knows, or less, is told so with
 	f := cmd.Flags()
 	f.StringVar(&p.session, "session", "", "`session` of all questions (or PARLEY_SESSION)")
 	f.StringVar(&p.owner, "owner", "", "`session` that owns this agent, which then may not ask")
+	f.StringVar(&p.workspace, "workspace", "", "`directory` that the agent works in, whose past work it may find (default: where its client started this program)")
 	f.StringVar(&p.waitMax, "wait-max", "", "how `long` the client lets a call wait: 90s, 5m, … or never (default: what is known of it)")
 	f.BoolVar(&p.embedded, "embedded", false, "be a node of its own, as serve is, until the client is gone")
 	serveFlags(f, &p.settings)
@@ -74,6 +76,9 @@ func (c *cli) pipeOptions(p pipe) (parley.MCPOptions, error) {
 	}
 	out := parley.MCPOptions{Session: p.session, Owner: p.owner}
 	out.ClientSession, _ = c.env(clientSession)
+	if out.Workspace = p.workspace; out.Workspace == "" {
+		out.Workspace, _ = os.Getwd() // a directory that is gone is no workspace
+	}
 	for _, id := range [][2]string{{"--session", p.session}, {"--owner", p.owner}} {
 		if id[1] == "" {
 			continue
@@ -121,7 +126,7 @@ func (c *cli) mcpRemote(ctx context.Context, s settings, opts parley.MCPOptions)
 	if err != nil {
 		return err
 	}
-	remote := parley.Remote{URL: node.url, Token: c.token, Mode: parley.Timed, DefaultTimeout: time.Duration(wait) * time.Second, Logger: c.logger(s)}
+	remote := parley.Remote{URL: node.url, Token: c.token, Mode: parley.Timed, DefaultTimeout: time.Duration(wait) * time.Second, QueryTools: s.queryTools, Logger: c.logger(s)}
 	if s.mode == "legacy" {
 		remote.Mode = parley.Legacy
 	}

@@ -33,6 +33,9 @@ type settings struct {
 	timeout, mode, grace, expiry string
 	logLevel, logFormat          string
 	mcpWaitMax, publicURL        string
+	workspaceRoot                string
+	queryTools, noSearch         bool
+	resultBytes                  int
 	printConfig                  bool
 	roleTokens                   [3]string // of tokenRoles
 }
@@ -64,6 +67,10 @@ func serveFlags(f *pflag.FlagSet, s *settings) {
 	f.StringVar(&s.grace, "claim-grace", "10s", "how long a call outlasts its deadline after a client that had it open was lost: a `duration` such as 10s, or 0s")
 	f.StringVar(&s.expiry, "expiry", "unanimous", "`rule` for the countdowns of several clients: the last one ends the call (unanimous), or the first (first)")
 	f.StringVar(&s.mcpWaitMax, "mcp-wait-max", "", "how long a call over MCP may wait: a `duration` such as 90s or 5m, or never (default: what each client is known to allow)")
+	f.BoolVar(&s.queryTools, "query-tools", false, "let agents find and read past work of their own workspace")
+	f.IntVar(&s.resultBytes, "result-bytes", 0, "how many `bytes` a query tool's result may have; the rest is kept for a while, to read on (default: any number)")
+	f.StringVar(&s.workspaceRoot, "workspace-root", "", "`directory` in which links are followed to tell whether two workspaces are one; only you should be able to write it")
+	f.BoolVar(&s.noSearch, "no-search", false, "make no text index; past work can be read, not searched")
 	f.StringVar(&s.publicURL, "public-url", "", "`url` at which people reach the node, for links (default: where it listens)")
 	f.StringVar(&s.logLevel, "log-level", "warn", "`level` of the log on stderr: debug, info, warn or error")
 	f.StringVar(&s.logFormat, "log-format", "text", "`format` of the log: text or json")
@@ -100,11 +107,16 @@ type serving struct {
 	firstExpiry    bool
 	mcpWaitMax     time.Duration
 	publicURL      string
+	queryTools     bool
+	resultBytes    int
+	workspaceRoot  string
+	noSearch       bool
 	log            *slog.Logger
 }
 
 func (c *cli) settle(s settings) (serving, error) {
-	out := serving{journal: s.journal, token: c.token, origins: s.origins, publicURL: s.publicURL, legacy: s.mode == "legacy", firstExpiry: s.expiry == "first"}
+	out := serving{journal: s.journal, token: c.token, origins: s.origins, publicURL: s.publicURL, legacy: s.mode == "legacy", firstExpiry: s.expiry == "first",
+		queryTools: s.queryTools, resultBytes: s.resultBytes, workspaceRoot: s.workspaceRoot, noSearch: s.noSearch}
 	if err := firstError(
 		oneOf("--mode", s.mode, "timed", "legacy"),
 		oneOf("--expiry", s.expiry, "unanimous", "first"),
@@ -135,6 +147,9 @@ func (c *cli) settle(s settings) (serving, error) {
 	}
 	if out.claimGrace < 0 {
 		return out, usage("give 0s for none", "--claim-grace %s is negative", s.grace)
+	}
+	if out.resultBytes < 0 {
+		return out, usage("give 0 for any number", "--result-bytes %d is negative", out.resultBytes)
 	}
 	if out.journal == "" {
 		if out.journal, err = c.defaultJournal(); err != nil {
@@ -310,6 +325,7 @@ func open(cfg serving) (*parley.Node, error) {
 	out := parley.Config{
 		Mode: parley.Timed, DefaultTimeout: time.Duration(cfg.defaultTimeout) * time.Second, ClaimGrace: cfg.claimGrace,
 		Expiry: parley.Unanimous, Logger: cfg.log,
+		QueryTools: cfg.queryTools, ResultBytesMax: cfg.resultBytes, WorkspaceRoot: cfg.workspaceRoot, SearchOff: cfg.noSearch,
 	}
 	if out.Path = cfg.journal; cfg.journal == inMemory {
 		out.Path, out.Memory = "", true

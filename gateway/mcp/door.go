@@ -40,13 +40,16 @@ func New(port Port, opts Options) (*Door, error) {
 	}
 	d := &Door{port: port, opts: opts, clock: wallClock{}, definition: def}
 	d.shared = sdk.NewServer(&sdk.Implementation{Name: "parley", Title: "Parley", Version: opts.Version}, &sdk.ServerOptions{
-		Instructions: instructions,
+		Instructions: d.instructions(),
 		Logger:       slog.New(hushed{opts.Logger.Handler()}),
 		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}},
 		// What a client sees is written for it alone.
 		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
 	})
 	handlers := map[string]sdk.ToolHandler{toolAsk: d.ask, toolCollect: d.collect, toolWithdraw: d.withdraw}
+	for _, tool := range d.pastTools() {
+		handlers[tool.Name] = d.past
+	}
 	for _, tool := range d.tools(view{}) {
 		d.shared.AddTool(tool, handlers[tool.Name])
 	}

@@ -26,6 +26,7 @@ var (
 // address is for whom an endpoint speaks, and what it says of its client.
 type address struct {
 	session, owner string
+	workspace      string
 	waitMax        time.Duration
 	environment    string
 }
@@ -253,7 +254,7 @@ func (x *exchange) life(call context.Context) (l *life, done func()) {
 		name, _ = call.Value(mintedKey{}).(*minted)
 	}
 	return &life{
-		session: x.session, owner: x.owner, waitMax: x.waitMax, environment: x.environment, minted: name,
+		session: x.session, owner: x.owner, workspace: x.workspace, waitMax: x.waitMax, environment: x.environment, minted: name,
 		gone: gone, carried: x.carried, whenWritten: x.whenWritten,
 	}, func() { undo() }
 }

@@ -202,7 +202,7 @@ func (t *transports) comment(out *response) (stop func()) {
 	return end
 }
 
-// addressOf reads an endpoint: /mcp/<session>?owner=…&wait_max=….
+// addressOf reads an endpoint: /mcp/<session>?owner=…&workspace=…&wait_max=….
 func addressOf(u *url.URL) (at address, bad *messages.Error) {
 	rest := strings.TrimPrefix(strings.TrimPrefix(u.EscapedPath(), Path), "/")
 	if rest != "" {
@@ -222,7 +222,7 @@ func addressOf(u *url.URL) (at address, bad *messages.Error) {
 	if err != nil {
 		return at, messages.Refuse(messages.BadRequest, "the query %.300q cannot be read: %v", u.RawQuery, err)
 	}
-	for _, name := range []string{"owner", "wait_max"} {
+	for _, name := range []string{"owner", "workspace", "wait_max"} {
 		if len(query[name]) > 1 {
 			return at, messages.Refuse(messages.BadRequest, "%s is given %d times; give it once", name, len(query[name]))
 		}
@@ -232,6 +232,10 @@ func addressOf(u *url.URL) (at address, bad *messages.Error) {
 		if bad := messages.CheckID("owner", at.owner); bad != nil {
 			return at, bad
 		}
+	}
+	at.workspace = query.Get("workspace")
+	if bad := messages.CheckText("workspace", at.workspace, messages.TextBytesMax); bad != nil {
+		return at, bad
 	}
 	if query.Has("wait_max") {
 		at.waitMax, bad = waitMaxOf(query.Get("wait_max"))

@@ -15,6 +15,9 @@ type life struct {
 	session string
 	// owner is the session that owns the agent (?owner=): a child, which may not ask.
 	owner string
+	// workspace is the directory that the agent works in (?workspace=), recorded
+	// when the session is new; empty: it has none, and sees no past work but its own.
+	workspace string
 	// waitMax is what the user says the client allows (?wait_max=); 0: nothing
 	// was said; negative: no limit.
 	waitMax time.Duration

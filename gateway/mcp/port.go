@@ -20,6 +20,10 @@ const Root = "mcp"
 // first the caller is detached and what it asked goes on.
 type Port interface {
 	Do(ctx context.Context, cmd messages.Command) (messages.Reply, error)
+
+	// CallQueryTool makes one call of a session query tool. It is asked only
+	// where Options.QueryTools mounts them.
+	CallQueryTool(ctx context.Context, req *messages.CallQueryToolRequest) (*messages.CallQueryToolResponse, error)
 }
 
 // Options of the door.
@@ -36,6 +40,9 @@ type Options struct {
 	// WaitMax caps the foreground wait of every client, in place of the table of
 	// what each is known to allow. 0: the table; negative: no cap.
 	WaitMax time.Duration
+	// QueryTools mounts the session query tools; SpilledResults says that the
+	// node keeps long results of theirs, and that there is a tool to read on.
+	QueryTools, SpilledResults bool
 	// Link is the address at which a person answers a call; empty: none is told.
 	Link func(session, call string) string
 	// NewID draws an id; kind is its readable prefix.

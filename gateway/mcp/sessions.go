@@ -113,7 +113,7 @@ func (d *Door) attach(ctx context.Context, who caller) error {
 	if !who.ours || d.attached.has(who.binding()) {
 		return nil
 	}
-	if _, err := d.port.Do(ctx, &messages.AttachRequest{Session: who.session, Root: Root, Owner: who.life.owner}); err != nil {
+	if _, err := d.port.Do(ctx, &messages.AttachRequest{Session: who.session, Root: Root, Owner: who.life.owner, Cwd: who.life.workspace}); err != nil {
 		return err
 	}
 	d.attached.add(who.binding())

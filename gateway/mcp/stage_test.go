@@ -459,3 +459,11 @@ func (n *standIn) spell() string {
 	}
 	return b.String()
 }
+
+// CallQueryTool says what it was asked.
+func (n *standIn) CallQueryTool(_ context.Context, req *messages.CallQueryToolRequest) (*messages.CallQueryToolResponse, error) {
+	if req.GetTool() == "session_trace" {
+		return nil, messages.Refuse(messages.QueryUnauthorized, "no")
+	}
+	return &messages.CallQueryToolResponse{Text: req.GetSession() + " " + req.GetRoot() + " " + req.GetTool() + " " + req.GetArguments()}, nil
+}

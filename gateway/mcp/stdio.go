@@ -23,6 +23,9 @@ type StdioOptions struct {
 	Session string
 	// Owner is the session that owns the agent: a child, which may not ask.
 	Owner string
+	// Workspace is the directory that the agent works in, recorded when its
+	// session is new; empty: none.
+	Workspace string
 	// WaitMax is how long the client lets a call run; 0: nothing is known;
 	// negative: no limit.
 	WaitMax time.Duration
@@ -66,7 +69,7 @@ type calling struct {
 // written, and their ends are recorded, before it returns.
 func (t *transports) serveStdio(ctx context.Context, in io.Reader, out io.Writer, opts StdioOptions) error {
 	p := &pipe{door: t, in: in, out: out, minted: new(minted), calls: map[string]*calling{}, broken: make(chan struct{}),
-		address: address{session: opts.Session, owner: opts.Owner, waitMax: opts.WaitMax, environment: opts.Environment}}
+		address: address{session: opts.Session, owner: opts.Owner, workspace: opts.Workspace, waitMax: opts.WaitMax, environment: opts.Environment}}
 	p.gone, p.end = context.WithCancelCause(t.stopping)
 	defer p.end(errEOF)
 	p.lines, p.feeder = io.Pipe()

@@ -74,7 +74,7 @@ type view struct {
 func (d *Door) tools(v view) []*sdk.Tool {
 	no, yes := false, true
 	loaded := sdk.Meta{"anthropic/alwaysLoad": true} // not hidden behind a search for tools
-	return []*sdk.Tool{{
+	tools := []*sdk.Tool{{
 		Name: toolAsk, Title: "Ask the user", Meta: loaded,
 		Description:  d.askDescription(v),
 		InputSchema:  v.input(maps.Clone(d.definition.Parameters)),
@@ -106,6 +106,10 @@ func (d *Door) tools(v view) []*sdk.Tool {
 		}, "withdrawn", "callId", "outcome", "message"),
 		Annotations: &sdk.ToolAnnotations{DestructiveHint: &yes, IdempotentHint: true, OpenWorldHint: &no},
 	}}
+	for _, tool := range d.pastTools() {
+		tools = append(tools, v.pastTool(tool))
+	}
+	return tools
 }
 
 // askDescription is the node's own, and the wait in force.

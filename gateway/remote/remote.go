@@ -39,6 +39,7 @@ type Node struct {
 	sessions  messagesconnect.SessionServiceClient
 	questions messagesconnect.QuestionServiceClient
 	inbox     messagesconnect.InboxServiceClient
+	past      messagesconnect.QueryServiceClient
 }
 
 // Dial makes the port of the node at an address, http://host:port. It does not
@@ -55,7 +56,8 @@ func Dial(address, token string) (*Node, error) {
 	base := strings.TrimSuffix(u.String(), "/")
 	client := &http.Client{Transport: bearer{token, http.DefaultTransport.(*http.Transport).Clone()}} //nolint:forcetypeassert // as net/http documents it
 	return &Node{base, messagesconnect.NewSessionServiceClient(client, base),
-		messagesconnect.NewQuestionServiceClient(client, base), messagesconnect.NewInboxServiceClient(client, base)}, nil
+		messagesconnect.NewQuestionServiceClient(client, base), messagesconnect.NewInboxServiceClient(client, base),
+		messagesconnect.NewQueryServiceClient(client, base)}, nil
 }
 
 // bearer signs requests.
@@ -193,6 +195,19 @@ func unary[Q, R any, P interface {
 		return nil, n.explain(err)
 	}
 	return P(res.Msg), nil
+}
+
+// CallQueryTool makes one call of a session query tool. It only reads, so it is
+// not repeated: whoever asked may ask again.
+func (n *Node) CallQueryTool(ctx context.Context, req *messages.CallQueryToolRequest) (*messages.CallQueryToolResponse, error) {
+	res, err := n.past.CallQueryTool(ctx, connect.NewRequest(req))
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, n.explain(err)
+	}
+	return res.Msg, nil
 }
 
 // explain reads the refusal that an error carries, or says what became of the

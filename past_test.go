@@ -1,0 +1,224 @@
+package parley_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"connectrpc.com/connect"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/parleyrun/parley"
+	"github.com/parleyrun/parley/messages"
+	"github.com/parleyrun/parley/messages/messagesconnect"
+)
+
+// pastNode is a node on a file that has mounted the query tools, with one
+// agent at work and sessions beside it.
+func pastNode(t *testing.T, set func(*parley.Config)) (*parley.Node, *parley.Agent) {
+	t.Helper()
+	cfg := parley.Config{Path: filepath.Join(t.TempDir(), "journal.db"), QueryTools: true, Logger: quiet}
+	if set != nil {
+		set(&cfg)
+	}
+	node, err := parley.Open(cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, node.Close(context.WithoutCancel(t.Context()))) })
+	for _, s := range []struct{ id, cwd, parent, text string }{
+		{"earlier", "/work", "", "we chose the postgres needle for deployment"},
+		{"kid", "/work", "earlier", "部署在上海的服务器"},
+		{"foreign", "/elsewhere", "", "a needle of somebody else"},
+	} {
+		imported(t, node, s.id, s.cwd, s.parent, s.text)
+	}
+	agent, err := node.Attach(t.Context(), "me", "root-1", parley.AttachOptions{Dir: "/work"})
+	require.NoError(t, err)
+	_, err = agent.BeginTurn(t.Context(), 0)
+	require.NoError(t, err)
+	_, err = agent.BeginStep(t.Context(), 1, 1)
+	require.NoError(t, err)
+	return node, agent
+}
+
+func imported(t *testing.T, node *parley.Node, id, cwd, parent, text string) {
+	t.Helper()
+	header := map[string]any{"type": "session", "version": 3, "id": id, "createdAt": 1784851200000, "cwd": cwd, "isSeeded": false, "delegationDepth": 0}
+	if parent != "" {
+		header["parentSession"] = parent
+	}
+	said, err := json.Marshal(text)
+	require.NoError(t, err)
+	head, err := json.Marshal(header)
+	require.NoError(t, err)
+	log := string(head) + "\n" + fmt.Sprintf(`{"type":"user/message","seq":0,"time":1784851201000,"data":{"id":"%s-m","role":"user","content":[{"type":"text","text":%s}],"source":{"kind":"user"}},"surfaceOp":"append"}`, id, said) + "\n"
+	_, err = node.Import(t.Context(), "", strings.NewReader(log))
+	require.NoError(t, err)
+}
+
+func TestAnAgentFindsPastWorkOfItsWorkspace(t *testing.T) {
+	t.Parallel()
+	_, agent := pastNode(t, nil)
+	call := func(tool, args string) (string, error) {
+		return agent.CallQueryTool(t.Context(), tool, json.RawMessage(args))
+	}
+	text, err := call("session_search", `{"query":"needle"}`)
+	require.NoError(t, err)
+	assert.Equal(t, strings.Join([]string{
+		"Session search results (1):", "", "1. Session earlier — untitled", "   Created: 2026-07-24T00:00:00.000Z", "   Parent: root", "   Availability: persisted",
+		"   Best match: seq 0 | user/message | current | 2026-07-24T00:00:01.000Z", "   Snippet: we chose the postgres needle for deployment",
+	}, "\n"), text)
+	for _, inside := range []string{"上海", "部署在", "上海的服"} { // fault Q3
+		text, err = call("session_search", `{"query":"`+inside+`"}`)
+		require.NoError(t, err)
+		assert.Contains(t, text, "Session kid", inside)
+	}
+	text, err = call("session_trace", `{"session_id":"kid"}`)
+	require.NoError(t, err)
+	assert.Contains(t, text, "- earlier — untitled")
+	text, err = call("session_event_read", `{"session_id":"earlier","seq":0}`)
+	require.NoError(t, err)
+	assert.Contains(t, text, `"text": "we chose the postgres needle for deployment"`)
+	_, err = call("session_event_read", `{"session_id":"foreign","seq":0}`)
+	assert.Equal(t, messages.QueryUnauthorized, messages.CodeOf(err))
+	text, err = call("session_event_search", `{"query":"needle"}`)
+	require.NoError(t, err)
+	assert.Equal(t, "Session me — untitled\n\nNo prior event matches found.", text)
+}
+
+// What has been acknowledged is found, at once and every time.
+func TestASearchSeesWhatWasAcknowledged(t *testing.T) {
+	t.Parallel()
+	node, _ := pastNode(t, nil)
+	for i := range 50 {
+		word := fmt.Sprintf("fresh%dword", i)
+		_, err := node.Steer(t.Context(), parley.Steering{Session: "me", Text: word, By: "ann"})
+		require.NoError(t, err)
+		agent, err := node.Attach(t.Context(), "me", "root-1", parley.AttachOptions{})
+		require.NoError(t, err)
+		_, err = agent.Collect(t.Context())
+		require.NoError(t, err)
+		found, err := node.Search(t.Context(), &messages.SearchRequest{Query: word})
+		require.NoError(t, err)
+		require.Len(t, found.GetHits(), 1, word)
+	}
+}
+
+func TestOnlyTheAttachedRootMayAsk(t *testing.T) {
+	t.Parallel()
+	node, agent := pastNode(t, nil)
+	_, err := node.Attach(t.Context(), "me", "root-2", parley.AttachOptions{})
+	require.NoError(t, err)
+	_, err = agent.CallQueryTool(t.Context(), "session_trace", nil)
+	assert.Equal(t, messages.CallerNotLive, messages.CodeOf(err))
+}
+
+func TestQueryToolsAreMountedExplicitly(t *testing.T) {
+	t.Parallel()
+	node, agent := pastNode(t, func(cfg *parley.Config) { cfg.QueryTools = false })
+	_, err := agent.CallQueryTool(t.Context(), "session_trace", nil)
+	assert.Equal(t, messages.NotFound, messages.CodeOf(err))
+	_, err = node.QueryTools(t.Context())
+	assert.Equal(t, messages.NotFound, messages.CodeOf(err))
+	tools, err := piped(t, node, parley.MCPOptions{Session: "pipe"}).ListTools(t.Context(), nil)
+	require.NoError(t, err)
+	assert.Len(t, tools.Tools, 3) // S-001
+}
+
+// Over the wire: pages that fit together, the tools, and refusals with their codes.
+func TestPastWorkThroughConnect(t *testing.T) {
+	t.Parallel()
+	node, _ := pastNode(t, nil)
+	for i := range 7 {
+		imported(t, node, fmt.Sprintf("more%d", i), "/elsewhere", "", "needle "+strings.Repeat("and more ", i))
+	}
+	handler, stop, err := node.Handler(parley.ServeOptions{})
+	require.NoError(t, err)
+	defer stop()
+	srv := httptest.NewServer(handler)
+	defer srv.Close()
+	past := messagesconnect.NewQueryServiceClient(srv.Client(), srv.URL)
+
+	var seen []string
+	req := &messages.SearchRequest{Query: "needle", Limit: 2}
+	for {
+		page, err := past.Search(t.Context(), connect.NewRequest(req))
+		require.NoError(t, err)
+		for _, h := range page.Msg.GetHits() {
+			seen = append(seen, h.GetSession())
+		}
+		if req.After = page.Msg.GetNext(); req.After == "" {
+			break
+		}
+	}
+	assert.Equal(t, []string{"more0", "more1", "more2", "foreign", "more3", "more4", "earlier", "more5", "more6"}, seen)
+
+	first, err := past.Search(t.Context(), connect.NewRequest(&messages.SearchRequest{Query: "needle", Limit: 2}))
+	require.NoError(t, err)
+	_, err = past.Search(t.Context(), connect.NewRequest(&messages.SearchRequest{Query: "other", Limit: 2, After: first.Msg.GetNext()}))
+	assert.ErrorContains(t, err, string(messages.QueryInvalidCursor))
+
+	list, err := past.ListQueryTools(t.Context(), connect.NewRequest(&messages.ListQueryToolsRequest{}))
+	require.NoError(t, err)
+	assert.Len(t, list.Msg.GetTools(), 5)
+	res, err := past.CallQueryTool(t.Context(), connect.NewRequest(&messages.CallQueryToolRequest{Session: "me", Root: "root-1", Tool: "session_search", Arguments: `{"query":"needle"}`}))
+	require.NoError(t, err)
+	assert.NotContains(t, res.Msg.GetText(), "foreign")
+	_, err = past.CallQueryTool(t.Context(), connect.NewRequest(&messages.CallQueryToolRequest{Session: "me", Root: "somebody", Tool: "session_search", Arguments: `{"query":"needle"}`}))
+	assert.ErrorContains(t, err, string(messages.CallerNotLive))
+	text, err := past.Read(t.Context(), connect.NewRequest(&messages.ReadRequest{Session: "foreign", Seq: 0}))
+	require.NoError(t, err)
+	assert.Contains(t, text.Msg.GetText(), "a needle of somebody else")
+	_, err = past.Trace(t.Context(), connect.NewRequest(&messages.TraceRequest{Session: "nobody"}))
+	assert.ErrorContains(t, err, string(messages.QuerySessionNotFound))
+}
+
+// A model that speaks MCP searches, traces and reads.
+func TestPastWorkThroughMCP(t *testing.T) {
+	t.Parallel()
+	node, _ := pastNode(t, func(cfg *parley.Config) { cfg.ResultBytesMax = 2000 })
+	imported(t, node, "long", "/work", "", "needle "+strings.Repeat("on and on ", 1000))
+	client := piped(t, node, parley.MCPOptions{Session: "pipe", Workspace: "/work"})
+	call := func(tool string, args map[string]any) (string, bool) {
+		res, err := client.CallTool(t.Context(), &sdk.CallToolParams{Name: tool, Arguments: args})
+		require.NoError(t, err)
+		return res.Content[0].(*sdk.TextContent).Text, res.IsError
+	}
+	text, failed := call("session_search", map[string]any{"query": "needle"})
+	require.False(t, failed, text)
+	assert.Contains(t, text, "Session search results (2):")
+	assert.NotContains(t, text, "foreign")
+	text, failed = call("session_event_read", map[string]any{"session_id": "long", "seq": 0})
+	require.False(t, failed, text)
+	assert.LessOrEqual(t, len(text), 2000)
+	assert.Contains(t, text, "session_result_read")
+	text, failed = call("session_trace", map[string]any{"session_id": "foreign"})
+	assert.True(t, failed)
+	assert.Contains(t, text, string(messages.QueryUnauthorized))
+	text, failed = call("session_search", map[string]any{"query": 7})
+	assert.True(t, failed)
+	assert.Contains(t, text, "INVALID_ARGS")
+}
+
+// piped is an MCP client at the other end of two pipes.
+func piped(t *testing.T, node *parley.Node, opts parley.MCPOptions) *sdk.ClientSession {
+	t.Helper()
+	fromClient, toNode := io.Pipe()
+	fromNode, toClient := io.Pipe()
+	served := make(chan error, 1)
+	go func() { served <- node.ServeMCP(context.WithoutCancel(t.Context()), fromClient, toClient, opts) }()
+	client, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(context.WithoutCancel(t.Context()), &sdk.IOTransport{Reader: fromNode, Writer: toNode}, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		_ = client.Close()
+		_ = toNode.Close()
+		assert.NoError(t, <-served)
+	})
+	return client
+}
