@@ -1,8 +1,10 @@
 package main
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -151,7 +153,8 @@ func (c *cli) search(cmd *cobra.Command, phrase string, look lookFor) error {
 		return c.printJSON(doc)
 	}
 	c.hits(doc.Hits, look.session != "")
-	for session, t := range doc.Troubled {
+	for _, session := range slices.Sorted(maps.Keys(doc.Troubled)) {
+		t := doc.Troubled[session]
 		c.block(c.err, "! ", "session "+session+" was not searched: "+t.Text+" ("+string(t.Code)+")")
 	}
 	switch {

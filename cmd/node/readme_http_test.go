@@ -26,7 +26,7 @@ var httpCommands = []struct {
 	{"curl --get", `"session":{"session":"http-demo"`, []int{0}},
 	{"printf ", `"live":true`, []int{28}}, // curl's own, for a time that is over
 	{"go build ", "", []int{0}},
-	{"bin/grpcurl -plaintext 127.0.0.1:7410 list", "parley.v1.InboxService\nparley.v1.QuestionService\nparley.v1.SessionService\n", []int{0}},
+	{"bin/grpcurl -plaintext 127.0.0.1:7410 list", "parley.v1.InboxService\nparley.v1.QueryService\nparley.v1.QuestionService\nparley.v1.SessionService\n", []int{0}},
 	{"bin/grpcurl -plaintext -d", `"state": "settled"`, []int{0}},
 	{"bin/grpcurl -plaintext -max-time", `"live": true`, []int{64 + 4, 64 + 1}}, // DeadlineExceeded, or Canceled
 	{"bin/grpcurl -plaintext 127.0.0.1:7410 grpc.health", `"status": "SERVING"`, []int{0}},
