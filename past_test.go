@@ -92,6 +92,38 @@ func TestAnAgentFindsPastWorkOfItsWorkspace(t *testing.T) {
 	assert.Equal(t, "Session me — untitled\n\nNo prior event matches found.", text)
 }
 
+// Reading changes nothing (S-002): no log, not the list of what is loaded, and
+// not a session that was cut off, which is read with the ends that it lacks.
+func TestS002ReadingWritesNothing(t *testing.T) {
+	t.Parallel()
+	node, agent := pastNode(t, nil)
+	_, err := node.Import(t.Context(), "", strings.NewReader(`{"type":"session","version":3,"id":"cut","createdAt":1,"cwd":"/work","isSeeded":false,"delegationDepth":0}
+{"type":"turn/start","seq":0,"time":1,"data":{"turn":1}}
+{"type":"step/start","seq":1,"time":1,"data":{"turn":1,"step":1}}
+`))
+	require.NoError(t, err)
+	logs := func() (all string) {
+		for _, id := range []string{"cut", "earlier", "kid", "me", "foreign"} {
+			all += export(t, node, id)
+		}
+		return all
+	}
+	before := logs()
+	for _, c := range [][2]string{
+		{"session_search", `{"query":"interrupted"}`}, {"session_event_search", `{"query":"interrupted","session_id":"cut"}`}, {"session_trace", `{"session_id":"cut"}`},
+		{"session_event_trace", `{"session_id":"cut","seq":3}`}, {"session_event_read", `{"session_id":"cut","seq":2,"after":9}`},
+	} {
+		text, err := agent.CallQueryTool(t.Context(), c[0], json.RawMessage(c[1]))
+		require.NoError(t, err, c[0])
+		assert.Contains(t, text, "cut")
+		assert.NotContains(t, text, "cut — untitled\nAvailability: live")
+	}
+	assert.Equal(t, before, logs())
+	text, err := agent.CallQueryTool(t.Context(), "session_trace", json.RawMessage(`{"session_id":"cut"}`))
+	require.NoError(t, err)
+	assert.Contains(t, text, "Availability: persisted\n", "it was not made live")
+}
+
 // What has been acknowledged is found, at once and every time.
 func TestASearchSeesWhatWasAcknowledged(t *testing.T) {
 	t.Parallel()
@@ -119,6 +151,7 @@ func TestOnlyTheAttachedRootMayAsk(t *testing.T) {
 	assert.Equal(t, messages.CallerNotLive, messages.CodeOf(err))
 }
 
+// No tool is there unless somebody mounts it (S-001).
 func TestQueryToolsAreMountedExplicitly(t *testing.T) {
 	t.Parallel()
 	node, agent := pastNode(t, func(cfg *parley.Config) { cfg.QueryTools = false })
@@ -131,7 +164,7 @@ func TestQueryToolsAreMountedExplicitly(t *testing.T) {
 	assert.Len(t, tools.Tools, 3) // S-001
 }
 
-// Over the wire: pages that fit together, the tools, and refusals with their codes.
+// Over the wire: pages that fit together (S-164), one hit a session (S-022), the tools, and refusals with their codes.
 func TestPastWorkThroughConnect(t *testing.T) {
 	t.Parallel()
 	node, _ := pastNode(t, nil)

@@ -140,7 +140,7 @@ func (c *corpus) arguments() json.RawMessage {
 var ownWord = regexp.MustCompile(`w\d{7}x`)
 
 // No output of any tool, of whatever kind, holds a word that only exists in a
-// workspace of others. PARLEY_CORPORA is how many corpora are tried.
+// workspace of others (S-016, S-018). PARLEY_CORPORA is how many corpora are tried.
 func TestNothingOfAForeignWorkspaceIsSeen(t *testing.T) {
 	t.Parallel()
 	n := 1000

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -37,7 +39,8 @@ func TestS005EveryWrongTypeIsNamedAtOnce(t *testing.T) {
 	}
 }
 
-// Of two faults of one call, the earlier check of S-019 speaks.
+// Of two faults of one call, the earlier check of S-019 speaks, in its own words
+// (S-121).
 func TestS019OrderOfChecks(t *testing.T) {
 	for _, c := range []struct{ caller, tool, args, want string }{
 		{"", SearchSessions, `{"query":""}`, "TOOL_MISSING_AGENT"},
@@ -308,4 +311,81 @@ func FuzzInstant(f *testing.F) {
 			t.Errorf("%q is %d, which reads as %v, %v", s, at.ms, again, err)
 		}
 	})
+}
+
+// The parameters are S-006's, S-007's and S-008's, and no others (S-003).
+func TestTheParameters(t *testing.T) {
+	for tool, want := range map[string]string{
+		SearchSessions: "availability created_at_from created_at_to event_seq_from event_seq_to event_surfaces event_time_from event_time_to event_types include_root_sessions parent_session_ids query* session_ids",
+		SearchEvents:   "event_types query* seq_from seq_to session_id surfaces time_from time_to",
+		TraceSession:   "session_id",
+		TraceEvent:     "seq* session_id",
+		ReadEvent:      "after before seq* session_id",
+	} {
+		at := slices.IndexFunc(All(), func(one Tool) bool { return one.Name == tool })
+		require.GreaterOrEqual(t, at, 0)
+		var schema struct {
+			Properties map[string]any
+			Required   []string
+		}
+		require.NoError(t, json.Unmarshal(All()[at].Schema, &schema))
+		var got []string
+		for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
+			if slices.Contains(schema.Required, name) {
+				name += "*"
+			}
+			got = append(got, name)
+		}
+		assert.Equal(t, want, strings.Join(got, " "), tool)
+	}
+}
+
+// A model cannot page: what it asks beside the parameters is not looked at.
+func TestS003UnknownArgumentsAreIgnored(t *testing.T) {
+	corpus := small()
+	for i := range 3 {
+		corpus.pages[""] = Page{Hits: append(corpus.pages[""].Hits, Hit{Session: Session{ID: fmt.Sprint(i), CWD: "/work"}})}
+	}
+	text, err := run(t, corpus, "me", SearchSessions, `{"query":"x","limit":1,"cursor":"y"}`)
+	require.NoError(t, err)
+	assert.Contains(t, text, "Session search results (3):")
+}
+
+func TestS014ACallerWithoutAWorkspaceSeesItself(t *testing.T) {
+	text, err := run(t, small(), "bare", TraceSession, `{}`)
+	require.NoError(t, err)
+	assert.Contains(t, text, "Session bare — untitled\n")
+	_, err = run(t, small(), "bare", TraceSession, `{"session_id":"me"}`)
+	assert.Equal(t, "TOOL_UNAUTHORIZED", code(err))
+}
+
+func TestS023OneReadForAllParents(t *testing.T) {
+	corpus := small()
+	for i := range 9 {
+		corpus.pages[""] = Page{Hits: append(corpus.pages[""].Hits, Hit{Session: Session{ID: fmt.Sprint(i), CWD: "/work", Parent: []string{"near", "far", "gone"}[i%3]}})}
+	}
+	text, err := run(t, corpus, "me", SearchSessions, `{"query":"x"}`)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"sessions", "search", "sessions"}, corpus.asked)
+	assert.Equal(t, 3, strings.Count(text, "Parent: near\n"))
+	assert.Equal(t, 6, strings.Count(text, "Parent: [outside workspace]\n"))
+}
+
+// A page that cannot go on fails the whole call, under the code that says to
+// search again.
+func TestS041ACorpusThatChangesBetweenPages(t *testing.T) {
+	corpus := small()
+	corpus.pages[""] = Page{Hits: []Hit{{Session: Session{ID: "near", CWD: "/work"}}}, Next: "1"}
+	searches := 0
+	corpus.trip = func(asked string) error {
+		if asked == "search" {
+			if searches++; searches == 2 {
+				return messages.Refuse(messages.StaleCursor, "event 7 of near is gone")
+			}
+		}
+		return nil
+	}
+	_, err := run(t, corpus, "me", SearchSessions, `{"query":"x"}`)
+	assert.Equal(t, messages.QueryStaleCursor, messages.CodeOf(err))
+	assert.NotContains(t, err.Error(), "near")
 }

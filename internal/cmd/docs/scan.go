@@ -164,10 +164,10 @@ func closure(decls map[string]*decl, test string) decl {
 }
 
 var (
-	id     = regexp.MustCompile(`\b[QL]-\d{3}\b`)
+	id     = regexp.MustCompile(`\b[QLS]-\d{3}\b`)
 	stem   = regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`)
-	inName = regexp.MustCompile(`([QL])(\d{3})`)
-	ranges = regexp.MustCompile(`\b([QL])-(\d{3})(?: to |…| … |–|\.\.\.?)[QL]?-?(\d{3})\b`)
+	inName = regexp.MustCompile(`([QLS])(\d{3})`)
+	ranges = regexp.MustCompile(`\b([QLS])-(\d{3})(?: to |…| … |–|\.\.\.?)[QLS]?-?(\d{3})\b`)
 )
 
 // rangeMax is the widest range in a comment that counts as naming its rules.
