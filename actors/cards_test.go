@@ -290,7 +290,7 @@ func TestADraftIsNotCarriedOverAnAnsweredAsking(t *testing.T) {
 	c := newClient(t, actors.CardsConfig{})
 	c.see("c1", "continued")
 	c.choose(k1, "x")
-	c.do(actors.Sent{Key: k1, Submission: "a"}) // it is on its way meanwhile
+	c.do(actors.Sent{Key: k1, Submission: "a"})         // it is on its way meanwhile
 	for _, state := range []string{"replied", "open"} { // and the reply was taken back
 		anew := rowOf("c1", state)
 		anew.CallSeq = 2
