@@ -1,5 +1,7 @@
 package sessionlog
 
+import "slices"
+
 // Placement is what one event does to the surface, for a fold that keeps the surface somewhere else than in memory
 // (Surface is the one that has it all).
 type Placement struct {
@@ -15,6 +17,11 @@ func Place(version int, ev Event) (Placement, error) {
 	if err := checkEvent(version, ev); err != nil {
 		return Placement{}, err
 	}
+	return place(version, ev)
+}
+
+// place is Place for an event whose type has been judged.
+func place(version int, ev Event) (Placement, error) {
 	if err := checkSurfaceFields(version, ev); err != nil || !isSurface(version, ev.Type) {
 		return Placement{}, err
 	}
@@ -34,12 +41,9 @@ func CheckShadowed(ev Event, shadowed []int64) error {
 	if len(shadowed) == 0 {
 		return corruptAt(ev.Seq, "replace: it names no range of the surface")
 	}
-	cited := make(map[int64]bool, len(ev.SourceEventSeqs))
-	for _, seq := range ev.SourceEventSeqs {
-		cited[seq] = true
-	}
+	cited := slices.Sorted(slices.Values(ev.SourceEventSeqs))
 	for _, seq := range shadowed {
-		if !cited[seq] {
+		if _, found := slices.BinarySearch(cited, seq); !found {
 			return corruptAt(ev.Seq, "replace: sourceEventSeqs must cite every shadowed node; %d is missing", seq)
 		}
 	}
@@ -52,5 +56,16 @@ func CheckShadowed(ev Event, shadowed []int64) error {
 // CheckRewrite judges whether a tool/result may stand in place of another event: of a tool/result that differs in
 // nothing but the inner content (L-025). The error is a *CorruptError.
 func CheckRewrite(version int, ev, old Event) error {
-	return checkResultRewrite(version, ev, []int64{old.Seq}, func(int64) (Event, error) { return old, nil })
+	if old.Type != TypeToolResult {
+		return corruptAt(ev.Seq, "a tool/result can replace only a tool/result")
+	}
+	same := sameMembers(value(old.Data), value(ev.Data), func(key string, x, y value) bool {
+		return key == "message" && x.isRecord() && y.isRecord() && sameMembers(x, y, func(key string, x, y value) bool {
+			return key == "content" && (version == V3 || sameInnerBlocks(x, y))
+		})
+	})
+	if !same {
+		return corruptAt(ev.Seq, "a tool/result that replaces another may change only its content")
+	}
+	return nil
 }

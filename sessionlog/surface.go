@@ -131,29 +131,6 @@ func replaceRange(version int, op value) (start, end int64, ok bool) {
 	return start, end, sawOp && sawStart && sawEnd
 }
 
-// checkResultRewrite lets a tool/result replace only one tool/result that differs in nothing but the inner content (L-025).
-func checkResultRewrite(version int, ev Event, shadowed []int64, earlier func(seq int64) (Event, error)) error {
-	if len(shadowed) != 1 {
-		return corruptAt(ev.Seq, "a tool/result can replace exactly one node")
-	}
-	old, err := earlier(shadowed[0])
-	if err != nil {
-		return err
-	}
-	if old.Type != TypeToolResult {
-		return corruptAt(ev.Seq, "a tool/result can replace only a tool/result")
-	}
-	same := sameMembers(value(old.Data), value(ev.Data), func(key string, x, y value) bool {
-		return key == "message" && x.isRecord() && y.isRecord() && sameMembers(x, y, func(key string, x, y value) bool {
-			return key == "content" && (version == V3 || sameInnerBlocks(x, y))
-		})
-	})
-	if !same {
-		return corruptAt(ev.Seq, "a tool/result that replaces another may change only its content")
-	}
-	return nil
-}
-
 // sameInnerBlocks compares the content list of a v0 result, which is one tool-result block around the inner content.
 func sameInnerBlocks(a, b value) bool {
 	var left []value

@@ -3,7 +3,6 @@ package sessionlog
 import (
 	"encoding/json"
 	"maps"
-	"slices"
 	"strconv"
 )
 
@@ -54,24 +53,28 @@ func (f *SurfaceFold) Fold(ev Event, earlier func(seq int64) (Event, error)) (Cl
 	if ev.Seq != f.next {
 		return LogOnly, nil, gap(ev.Seq, f.next)
 	}
-	if err := checkSurfaceFields(f.version, ev); err != nil {
+	p, err := place(f.version, ev)
+	switch {
+	case err != nil:
 		return LogOnly, nil, err
-	}
-	if !isSurface(f.version, ev.Type) {
+	case !p.OnSurface:
 		f.next++
 		return LogOnly, nil, nil
-	}
-	if string(ev.SurfaceOp) == `"append"` {
+	case !p.Replaces:
 		f.next++
 		f.link(f.last, ev.Seq, noNode)
 		return Current, nil, nil
 	}
-	r, err := f.replacement(ev)
+	r, err := f.replacement(ev, p)
 	if err != nil {
 		return LogOnly, nil, err
 	}
 	if ev.Type == TypeToolResult {
-		if err := checkResultRewrite(f.version, ev, r.Shadowed, earlier); err != nil {
+		old, err := earlier(r.Shadowed[0])
+		if err == nil {
+			err = CheckRewrite(f.version, ev, old)
+		}
+		if err != nil {
 			return LogOnly, nil, err
 		}
 	}
@@ -103,20 +106,15 @@ func (f *SurfaceFold) link(before, seq, after int64) {
 	}
 }
 
-// replacement reads one replace operation: positions on the current surface decide, not seqs (L-021, L-022).
-func (f *SurfaceFold) replacement(ev Event) (Replacement, error) {
-	none := Replacement{}
-	start, end, ok := replaceRange(f.version, value(ev.SurfaceOp))
-	if !ok {
-		return none, corruptAt(ev.Seq, "surfaceOp of %q is neither \"append\" nor a replace record of format v%d", ev.Type, f.version)
-	}
+// replacement finds what one replace operation removes: positions on the current surface decide, not seqs (L-022).
+func (f *SurfaceFold) replacement(ev Event, p Placement) (Replacement, error) {
+	none, start, end := Replacement{}, p.Start, p.End
 	if _, on := f.nodes[start]; !on {
 		return none, corruptAt(ev.Seq, "replace: start seq %d is not on the surface", start)
 	}
 	if _, on := f.nodes[end]; !on {
 		return none, corruptAt(ev.Seq, "replace: end seq %d is not on the surface", end)
 	}
-	cited := slices.Sorted(slices.Values(ev.SourceEventSeqs))
 	var shadowed []int64
 	for seq := start; ; seq = f.nodes[seq].after {
 		if seq == noNode {
@@ -127,10 +125,8 @@ func (f *SurfaceFold) replacement(ev Event) (Replacement, error) {
 			break
 		}
 	}
-	for _, seq := range shadowed {
-		if _, found := slices.BinarySearch(cited, seq); !found {
-			return none, corruptAt(ev.Seq, "replace: sourceEventSeqs must cite every shadowed node; %d is missing", seq)
-		}
+	if err := CheckShadowed(ev, shadowed); err != nil {
+		return none, err
 	}
 	return Replacement{Seq: ev.Seq, Start: start, End: end, Shadowed: shadowed}, nil
 }
