@@ -304,6 +304,35 @@ func TestADamagedRecordIsOneSessionsTrouble(t *testing.T) {
 	}
 }
 
+// A session is deleted, and the record of that is damaged: its text is gone from
+// the index all the same.
+func TestADeletionWhoseRecordIsDamaged(t *testing.T) {
+	for name, sql := range map[string]string{
+		"changed": "UPDATE records SET delta = x'00' WHERE seq = -1",
+		"lost":    "DELETE FROM records WHERE seq = -1",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := past(t, true)
+			j := mustOpen(t, path, options{})
+			if _, err := journaltest.Append(j, journal.Batch{Session: "b", Epoch: 1, Seq: 2, Delete: true}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := journaltest.Append(j, journal.Batch{Session: "c", Epoch: 1, Seq: 2, Delete: true}); err != nil {
+				t.Fatal(err)
+			}
+			say(t, j, "c", "needle of another c")
+			if err := j.Close(); err != nil {
+				t.Fatal(err)
+			}
+			raw(t, path, sql)
+			if page := wantFound(t, mustOpenTexts(t, mustOpen(t, path, options{})), "needle", "a c"); len(page.Troubled) != 0 {
+				t.Fatalf("troubled: %+v", page.Troubled)
+			}
+		})
+	}
+}
+
 // A page of the journal is damaged, with whatever is on it.
 func TestADamagedPageSpoilsNoSearch(t *testing.T) {
 	path := newPath(t)

@@ -259,17 +259,18 @@ func (t *Texts) index(ctx context.Context, in chunk, last int64) (err error) {
 		}
 		compared = true
 	}
-	pos := t.pos
-	if n := len(in.records); n > 0 {
-		pos = in.records[n-1].pos
-		if err := t.c.query("UPDATE state SET pos = ?, sum = ?", nil, pos, in.records[n-1].sum); err != nil {
-			return err
+	for _, r := range slices.Backward(in.records) {
+		if r.err == nil { // the journal will know it again
+			if err := t.c.query("UPDATE state SET pos = ?, sum = ?", nil, r.pos, r.sum); err != nil {
+				return err
+			}
+			break
 		}
 	}
 	if err := t.c.query("COMMIT", nil); err != nil {
 		return err
 	}
-	t.pos, t.compared = pos, compared
+	t.pos, t.compared = in.end, compared
 	if w.erased { // what was deleted also goes from the WAL
 		if _, _, err := t.c.WALCheckpoint("main", sqlite3.CHECKPOINT_TRUNCATE); err != nil && !errors.Is(err, sqlite3.BUSY) {
 			return err

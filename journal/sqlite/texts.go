@@ -23,7 +23,7 @@ type Texts struct {
 
 	// Held by the follower alone.
 	c   *conn // nil: to be opened
-	pos int64 // the record up to which the index is true
+	pos int64 // up to where the records have been taken in
 	// compared says that no session of the journal lacks records in the index.
 	compared bool
 

@@ -105,11 +105,13 @@ func (w *textWriter) session(id int64, records []textRecord) error {
 			w.doubtful = true
 			continue
 		}
-		if r.seq == erasedSeq {
+		if r.seq == erasedSeq || s != nil && r.header != nil { // born again: the record of its end is lost
 			if err := w.erase(id); err != nil {
 				return err
 			}
 			s = nil
+		}
+		if r.seq == erasedSeq {
 			continue
 		}
 		if s == nil {
@@ -452,7 +454,8 @@ func (w *textWriter) erase(id int64) error {
 }
 
 // missing finds the sessions of which the journal had more by a position than
-// has come by here: there are records that are lost, or are another's now.
+// has come by here, or has nothing any more: there are records that are lost, or
+// are another's now.
 func (w *textWriter) missing(pos int64) error {
 	for after, more := int64(0), true; more; {
 		var known []textRecord // one of every session, of which nothing but what it would be followed by counts
@@ -467,8 +470,12 @@ func (w *textWriter) missing(pos int64) error {
 				if now, ok := newer[name]; ok {
 					h = now
 				}
-				if h.live() && h.last <= pos {
-					known = append(known, textRecord{name: name, record: record{session: h.id, seq: h.next}})
+				switch r := (textRecord{name: name, record: record{session: h.id, seq: h.next}}); {
+				case !h.live():
+					r.seq = erasedSeq
+					known = append(known, r)
+				case h.last <= pos:
+					known = append(known, r)
 				}
 				n, after = n+1, h.id
 				return true
@@ -497,10 +504,13 @@ const missingMax = 1024
 // compare compares what is known of a session with where it should be.
 func (w *textWriter) compare(r textRecord) error {
 	next, ok, err := w.c.number("SELECT next FROM sessions WHERE id = ?", r.session)
-	if err != nil || ok && next == r.seq {
+	if err != nil || ok && next == r.seq || !ok && r.seq == erasedSeq {
 		return err
 	}
 	s, err := w.load(r.session)
+	if err == nil && r.seq == erasedSeq {
+		return w.erase(r.session)
+	}
 	if err == nil && s == nil {
 		s, err = w.bear(r)
 	}
