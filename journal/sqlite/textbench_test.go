@@ -81,6 +81,7 @@ func benchTexts(b *testing.B, events int) {
 	// Indexing, ours and theirs.
 	peak := watchHeap()
 	start = time.Now()
+	used := processorTime()
 	texts, err := j.OpenTexts()
 	if err != nil {
 		b.Fatal(err)
@@ -88,7 +89,7 @@ func benchTexts(b *testing.B, events int) {
 	if _, err := texts.Profiles(b.Context(), nil); err != nil {
 		b.Fatal(err)
 	}
-	ours := time.Since(start)
+	ours, oursUsed := time.Since(start), processorTime()-used
 	if err := texts.Close(); err != nil { // moves the WAL into the file
 		b.Fatal(err)
 	}
@@ -96,12 +97,16 @@ func benchTexts(b *testing.B, events int) {
 		b.Fatal(err)
 	}
 	b.ReportMetric(float64(peak())/1e6, "index-peak-MB")
+	used = processorTime()
 	theirs, plain, err := plainTexts(j, filepath.Join(dir, "plain.db"))
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer plain.discard()
+	theirsUsed := processorTime() - used
 	b.ReportMetric(float64(made)/ours.Seconds(), "index/s")
+	b.ReportMetric(float64(made)/oursUsed.Seconds(), "index/cpu-s")
+	b.ReportMetric(theirsUsed.Seconds()/oursUsed.Seconds(), "index-of-plain-cpu")
 	b.ReportMetric(theirs.Seconds()/ours.Seconds(), "index-of-plain")
 	ourBytes, theirBytes := sizeOf(b, j.path+textsSuffix), sizeOf(b, filepath.Join(dir, "plain.db"))
 	b.ReportMetric(float64(ourBytes)/float64(made), "index-B/event")
