@@ -1,7 +1,6 @@
 package journaltest
 
 import (
-	"encoding/json"
 	"fmt"
 	"iter"
 	"math"
@@ -248,9 +247,9 @@ func (s *past) turn(turn int64) (out []journal.Batch) {
 	}
 	end := []sessionlog.Event{sessionlog.TurnEnd(turn, sessionlog.Completed)}
 	if c.r.IntN(10) == 0 {
-		end = append(end, sessionlog.NewEvent("todo/write", json.RawMessage(object(map[string]any{"todos": []any{
+		end = append(end, sessionlog.NewEvent("todo/write", object(map[string]any{"todos": []any{
 			map[string]any{"content": c.prose(s.language, 40), "status": "pending"}, map[string]any{"content": c.prose(s.language, 40), "status": "completed"},
-		}}))))
+		}})))
 	}
 	out = append(out, s.batch(end...))
 	if len(s.surface) > 60 && c.r.IntN(3) == 0 { // the context is full, and a summary takes its place

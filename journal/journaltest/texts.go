@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -75,7 +76,7 @@ func PastHeader(session, cwd, parent string, created int64) *sessionlog.Header {
 
 // User is a message that a person typed.
 func User(text string) sessionlog.Event {
-	return sessionlog.NewEvent(sessionlog.TypeUserMessage, json.RawMessage(sessionlog.UserMessage("m", text, "").Raw)).Appended()
+	return sessionlog.NewEvent(sessionlog.TypeUserMessage, sessionlog.UserMessage("m", text, "").Raw).Appended()
 }
 
 // Assistant is a model's message.
@@ -731,10 +732,10 @@ func aDoneContextEndsASearch(t *testing.T, h TextHarness) {
 	birth(t, h.Journal, PastHeader("s", Past, "", 1), User("needle"))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := h.Texts.Search(ctx, query("needle")); err != context.Canceled {
+	if _, err := h.Texts.Search(ctx, query("needle")); !errors.Is(err, context.Canceled) {
 		t.Fatalf("a search whose context is done: %v", err)
 	}
-	if _, err := h.Texts.Profiles(ctx, []string{"s"}); err != context.Canceled {
+	if _, err := h.Texts.Profiles(ctx, []string{"s"}); !errors.Is(err, context.Canceled) {
 		t.Fatalf("profiles whose context is done: %v", err)
 	}
 	h.want(t, query("needle"), "s:0")
@@ -772,7 +773,7 @@ func searchingWhileWriting(t *testing.T, h TextHarness) {
 						return err
 					}
 					epoch = a.Epoch
-					page, err := h.Texts.Search(context.Background(), queryIn(id, fmt.Sprintf("n%dof%d", n, i)))
+					page, err := h.Texts.Search(t.Context(), queryIn(id, fmt.Sprintf("n%dof%d", n, i)))
 					if err != nil {
 						return err
 					}

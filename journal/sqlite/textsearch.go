@@ -476,9 +476,8 @@ func (s *textSearch) close() error {
 
 func (s *textSearch) closeOne(one *textSession) error {
 	opened, err := s.t.j.Read(s.ctx, one.name, one.opened, int(one.next-one.opened))
-	switch messages.CodeOf(err) {
-	case messages.NotFound, messages.SessionCorrupt: // deleted since, or damaged since: then its next record will tell
-		return nil
+	if code := messages.CodeOf(err); code == messages.NotFound || code == messages.SessionCorrupt {
+		return nil // deleted since, or damaged since: then its next record will tell
 	}
 	if err != nil {
 		return err

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"unicode"
@@ -16,7 +15,7 @@ import (
 // Every character is asked, inside of a word; where we differ, it is because
 // Unicode has grown since the engine's tables were made, or on purpose.
 func TestTokensAreThoseOfTheReference(t *testing.T) {
-	c, err := sqlite3.OpenContext(context.Background(), ":memory:")
+	c, err := sqlite3.OpenContext(t.Context(), ":memory:")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -91,6 +91,7 @@ func (p parameter) read(text json.RawMessage) (v any, wrong []string) {
 			}
 		}
 		return nil, []string{p.name + " must be a whole number"}
+	case someTexts:
 	}
 	list, ok := raw.([]any)
 	if !ok {

@@ -44,7 +44,7 @@ func (t *Tools) identify(ctx context.Context, id, target string) (caller, Sessio
 	}
 	who := caller{id: id}
 	if self.CWD != "" {
-		if who.cwds, err = call(t, ctx, func() ([]string, error) { return t.cfg.Workspace(ctx, self.CWD) }); err != nil {
+		if who.cwds, err = call(ctx, t, func() ([]string, error) { return t.cfg.Workspace(ctx, self.CWD) }); err != nil {
 			return caller{}, Session{}, err
 		}
 	}
@@ -58,7 +58,7 @@ func (t *Tools) identify(ctx context.Context, id, target string) (caller, Sessio
 // sessions reads sessions by id, each once.
 func (t *Tools) sessions(ctx context.Context, ids []string) (map[string]Session, error) {
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
-	found, err := call(t, ctx, func() ([]Session, error) { return t.corpus.Sessions(ctx, ids) })
+	found, err := call(ctx, t, func() ([]Session, error) { return t.corpus.Sessions(ctx, ids) })
 	out := make(map[string]Session, len(found))
 	for _, s := range found {
 		out[s.ID] = s

@@ -100,9 +100,9 @@ func (c *corpus) write(t *testing.T, h sessionlog.Header) {
 // arguments are random, of things that exist here and elsewhere.
 func (c *corpus) arguments() json.RawMessage {
 	session := func() string { return c.sessions[c.IntN(len(c.sessions))].ID }
-	some := func(make func() string) (out []string) {
+	some := func(one func() string) (out []string) {
 		for range 1 + c.IntN(3) {
-			out = append(out, make())
+			out = append(out, one())
 		}
 		return out
 	}
@@ -160,7 +160,7 @@ func TestNothingOfAForeignWorkspaceIsSeen(t *testing.T) {
 			caller := c.sessions[c.IntN(len(c.sessions))]
 			tool := history.All()[c.IntN(5)].Name
 			args := c.arguments()
-			text, err := tools.Call(context.Background(), caller.ID, tool, args)
+			text, err := tools.Call(t.Context(), caller.ID, tool, args)
 			if err != nil {
 				refused++
 				text = err.Error()

@@ -1,7 +1,6 @@
 package history_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -68,7 +67,7 @@ func BenchmarkTraces(b *testing.B) {
 			at := places[rng.IntN(len(places))]
 			args := json.RawMessage(fmt.Sprintf(`{"seq":%d,"after":3}`, rng.Int64N(at.events)))
 			start := time.Now()
-			if _, err := tools.Call(context.Background(), at.session, tool, args); err != nil {
+			if _, err := tools.Call(b.Context(), at.session, tool, args); err != nil {
 				b.Fatal(tool, at, err)
 			}
 			took = append(took, time.Since(start))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/parleyrun/parley/messages"
 )
@@ -41,7 +42,7 @@ var translated = map[messages.Code]messages.Code{
 // call asks the corpus. Cancellation is looked at before and after, and is
 // given back as it is (S-130); everything else that goes wrong is logged in
 // full and replaced (S-120).
-func call[T any](t *Tools, ctx context.Context, ask func() (T, error)) (T, error) {
+func call[T any](ctx context.Context, t *Tools, ask func() (T, error)) (T, error) {
 	var none T
 	if stopped := context.Cause(ctx); stopped != nil {
 		return none, stopped
@@ -84,7 +85,7 @@ func (t *Tools) sanitise(ctx context.Context, err error) error {
 // printed, or a logger that fails, changes nothing of the call (S-120).
 func (t *Tools) report(ctx context.Context, err error) {
 	defer func() { _ = recover() }()
-	t.log.ErrorContext(ctx, "a session query failed", "err", printed(err))
+	t.log.LogAttrs(ctx, slog.LevelError, "a session query failed", slog.String("err", printed(err)))
 }
 
 func printed(err error) (text string) {

@@ -18,7 +18,7 @@ import (
 func TestS131ASearchHasATimeLimit(t *testing.T) {
 	corpus := small()
 	m := Mounted{Tools: mounted(t, corpus, Config{SearchTimeout: time.Millisecond})}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	corpus.wait = func(ctx context.Context) { <-ctx.Done() }
 	for _, tool := range []string{SearchSessions, SearchEvents} {
@@ -32,7 +32,7 @@ func TestS131ASearchHasATimeLimit(t *testing.T) {
 
 // A model that follows the notes reads the whole result.
 func TestS150ReadOn(t *testing.T) {
-	ctx := context.Background()
+	ctx := t.Context()
 	corpus := small()
 	near := corpus.logs["near"]
 	near.Events = []sessionlog.Event{sessionlog.NewEvent("todo/write", map[string]string{"text": strings.Repeat("漢字 and words, ", 1000)}).At(0, 0)}

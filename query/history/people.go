@@ -31,7 +31,7 @@ func (t *Tools) Search(ctx context.Context, req *messages.SearchRequest) (*messa
 			return nil, err
 		}
 	}
-	page, err := call(t, ctx, func() (Page, error) { return t.corpus.Search(ctx, s) })
+	page, err := call(ctx, t, func() (Page, error) { return t.corpus.Search(ctx, s) })
 	if err != nil {
 		return nil, err
 	}

@@ -108,7 +108,7 @@ func (t *Tools) searchEvents(ctx context.Context, id string, args values) (strin
 // what it is doing now is not past work (S-050). Where the step is the very
 // first event that is -1, and nothing is found; the reference fails there.
 func (t *Tools) beforeThisStep(ctx context.Context, id string) (int64, error) {
-	step, err := call(t, ctx, func() (int64, error) { return t.corpus.LastStep(ctx, id) })
+	step, err := call(ctx, t, func() (int64, error) { return t.corpus.LastStep(ctx, id) })
 	if err == nil && step < 0 {
 		err = messages.Refuse(messages.QueryNoCurrentStep, "the caller's session has begun no step, so what came before it is not known")
 	}
@@ -158,7 +158,7 @@ func (t *Tools) collect(ctx context.Context, s *Search, accept func(Hit) bool) (
 	s.Limit = min(t.cfg.MaxResults+2, journal.TextHitsMax) // in one page where it can be: pages need one corpus (S-041)
 	seen := map[string]bool{}
 	for {
-		got, err := call(t, ctx, func() (Page, error) { return t.corpus.Search(ctx, s) })
+		got, err := call(ctx, t, func() (Page, error) { return t.corpus.Search(ctx, s) })
 		if err != nil {
 			return nil, false, err
 		}

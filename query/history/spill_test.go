@@ -1,7 +1,6 @@
 package history
 
 import (
-	"context"
 	"encoding/json"
 	"regexp"
 	"strings"
@@ -16,7 +15,7 @@ import (
 )
 
 func TestS150AnOversizedResultIsKeptWhole(t *testing.T) {
-	ctx := context.Background()
+	ctx := t.Context()
 	text := strings.Repeat("a line of the result, with some ÄÖÜ and 漢字\n", 400)
 	s := Spill{Inline: 2000, Store: &Kept{Bytes: 1 << 20}}
 	got := s.Bound(ctx, "me", text)
@@ -50,7 +49,7 @@ func TestS150AnOversizedResultIsKeptWhole(t *testing.T) {
 }
 
 func TestS150BetterLongThanLost(t *testing.T) {
-	ctx := context.Background()
+	ctx := t.Context()
 	text := strings.Repeat("x", 5000)
 	for name, s := range map[string]Spill{
 		"no limit": {Store: &Kept{Bytes: 1 << 20}}, "no store": {Inline: 2000}, "no room": {Inline: 2000, Store: &Kept{Bytes: 100}},
@@ -61,7 +60,7 @@ func TestS150BetterLongThanLost(t *testing.T) {
 }
 
 func TestKeptTextsMakeRoomForNewOnes(t *testing.T) {
-	ctx := context.Background()
+	ctx := t.Context()
 	k := &Kept{Bytes: 30}
 	first, err := k.Save(ctx, "me", "0123456789")
 	require.NoError(t, err)
@@ -81,7 +80,7 @@ func TestAPreviewIsNeverLongerThanItsLimit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringN(1, 2000, -1).Draw(t, "text")
 		s := Spill{Inline: rapid.IntRange(1, 3000).Draw(t, "inline"), Store: &Kept{Bytes: 1 << 20}}
-		got := s.Bound(context.Background(), "me", text)
+		got := s.Bound(t.Context(), "me", text)
 		if got != text && (len(got) > s.Inline || !utf8.ValidString(got)) {
 			t.Errorf("%d bytes of %d allowed", len(got), s.Inline)
 		}

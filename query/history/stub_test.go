@@ -102,7 +102,7 @@ func mounted(t *testing.T, c Corpus, cfg Config) *Tools {
 
 func run(t *testing.T, c Corpus, caller, tool, args string) (string, error) {
 	t.Helper()
-	return mounted(t, c, Config{}).Call(context.Background(), caller, tool, json.RawMessage(args))
+	return mounted(t, c, Config{}).Call(t.Context(), caller, tool, json.RawMessage(args))
 }
 
 func code(err error) string {

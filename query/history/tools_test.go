@@ -161,7 +161,7 @@ func TestS040TheCap(t *testing.T) {
 	}{{"c", true}, {"me", false}} {
 		corpus := small()
 		corpus.pages = map[string]Page{"": {Hits: []Hit{hit("a"), hit("me")}, Next: "1"}, "1": {Hits: []Hit{hit("b"), hit(c.third)}}}
-		text, err := mounted(t, corpus, Config{MaxResults: 2}).Call(context.Background(), "me", SearchSessions, json.RawMessage(`{"query":"x"}`))
+		text, err := mounted(t, corpus, Config{MaxResults: 2}).Call(t.Context(), "me", SearchSessions, json.RawMessage(`{"query":"x"}`))
 		require.NoError(t, err)
 		assert.Contains(t, text, "Session search results (2):")
 		assert.Equal(t, c.more, strings.HasSuffix(text, capped))
@@ -226,7 +226,7 @@ func TestS130TheCallersOwnReasonComesBack(t *testing.T) {
 	reason := errors.New("the person pressed stop")
 	for _, tool := range All() {
 		for _, at := range []string{"sessions", "search", "log", "children", "step"} {
-			ctx, cancel := context.WithCancelCause(context.Background())
+			ctx, cancel := context.WithCancelCause(t.Context())
 			corpus := small()
 			tripped := false
 			corpus.trip = func(asked string) error {

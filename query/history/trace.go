@@ -76,7 +76,7 @@ func (t *Tools) descendants(ctx context.Context, who caller, target Session, up 
 			parents = append(parents, id)
 		}
 		slices.Sort(parents)
-		found, err := call(t, ctx, func() ([]Session, error) { return t.corpus.Children(ctx, parents) })
+		found, err := call(ctx, t, func() ([]Session, error) { return t.corpus.Children(ctx, parents) })
 		if err != nil {
 			return nil, err
 		}
@@ -167,7 +167,7 @@ func noEvent() error {
 // readLog reads a session's log and looks once more whether it is the session
 // that was authorised (S-015).
 func (t *Tools) readLog(ctx context.Context, who caller, target Session) (Log, error) {
-	log, err := call(t, ctx, func() (Log, error) { return t.corpus.Log(ctx, target.ID) })
+	log, err := call(ctx, t, func() (Log, error) { return t.corpus.Log(ctx, target.ID) })
 	if err != nil {
 		return Log{}, err
 	}

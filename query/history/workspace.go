@@ -17,17 +17,17 @@ import (
 // Who can place links inside root decides what agents may read there: it must
 // be a folder that only the operator writes.
 func Linked(root string, known func(context.Context) ([]string, error)) (func(context.Context, string) ([]string, error), error) {
-	real, err := filepath.EvalSymlinks(root)
-	if err != nil || !filepath.IsAbs(real) {
+	folder, err := filepath.EvalSymlinks(root)
+	if err != nil || !filepath.IsAbs(folder) {
 		return nil, messages.Refuse(messages.BadRequest, "the root of workspaces must be the absolute path of a folder that exists; %q is not", root)
 	}
-	inside := strings.TrimSuffix(real, string(filepath.Separator)) + string(filepath.Separator)
+	inside := strings.TrimSuffix(folder, string(filepath.Separator)) + string(filepath.Separator)
 	resolve := func(cwd string) string {
 		if !filepath.IsAbs(cwd) {
 			return ""
 		}
 		to, err := filepath.EvalSymlinks(cwd)
-		if err != nil || to != real && !strings.HasPrefix(to, inside) {
+		if err != nil || to != folder && !strings.HasPrefix(to, inside) {
 			return ""
 		}
 		return to

@@ -30,7 +30,7 @@ func TestLinkedWorkspaces(t *testing.T) {
 		path("root/a"): one, path("root/link"): one, path("root/b"): {path("root/b")},
 		path("root/out"): {path("root/out")}, path("rootless"): {path("rootless")}, path("root/gone"): {path("root/gone")}, "a": {"a"},
 	} {
-		got, err := workspace(context.Background(), cwd)
+		got, err := workspace(t.Context(), cwd)
 		require.NoError(t, err)
 		assert.Equal(t, want, got, cwd)
 	}
