@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file service.proto.
  */
 export const file_service: GenFile = /*@__PURE__*/
-  fileDesc("Cg1zZXJ2aWNlLnByb3RvEglwYXJsZXkudjEiJAoRR2V0U2Vzc2lvblJlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCSI8ChJHZXRTZXNzaW9uUmVzcG9uc2USJgoHc2Vzc2lvbhgBIAEoCzIVLnBhcmxleS52MS5TZXNzaW9uUm93IqUBCgpTZXNzaW9uUm93Eg8KB3Nlc3Npb24YASABKAkSEgoKY3JlYXRlZF9tcxgCIAEoAxILCgNjd2QYAyABKAkSDAoEcm9vdBgEIAEoCRIOCgZldmVudHMYBSABKAMSEgoKYW5zd2VyYWJsZRgGIAEoBRIOCgZxdWV1ZWQYByABKAUSIwoHdHJvdWJsZRgIIAEoCzISLnBhcmxleS52MS5SZWZ1c2FsIjMKE0xpc3RTZXNzaW9uc1JlcXVlc3QSDQoFYWZ0ZXIYASABKAkSDQoFbGltaXQYAiABKAUiTQoUTGlzdFNlc3Npb25zUmVzcG9uc2USJwoIc2Vzc2lvbnMYASADKAsyFS5wYXJsZXkudjEuU2Vzc2lvblJvdxIMCgRuZXh0GAIgASgJIkIKDlJlYWRMb2dSZXF1ZXN0Eg8KB3Nlc3Npb24YASABKAkSEAoIZnJvbV9zZXEYAiABKAMSDQoFbGltaXQYAyABKAUiQwoUSW1wb3J0U2Vzc2lvblJlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCRIMCgRkYXRhGAIgASgMEgwKBGxhc3QYAyABKAgiPwoVSW1wb3J0U2Vzc2lvblJlc3BvbnNlEiYKB3Nlc3Npb24YASABKAsyFS5wYXJsZXkudjEuU2Vzc2lvblJvdyJDCg9SZWFkTG9nUmVzcG9uc2USDgoGaGVhZGVyGAEgASgJEg4KBmV2ZW50cxgCIAMoCRIQCghuZXh0X3NlcRgDIAEoAyLMAgoLUXVlc3Rpb25Sb3cSEAoIY2FsbF9zZXEYDSABKAMSDwoHc2Vzc2lvbhgBIAEoCRIPCgdjYWxsX2lkGAIgASgJEg0KBXN0YXRlGAMgASgJEiYKCXF1ZXN0aW9ucxgEIAMoCzITLnBhcmxleS52MS5RdWVzdGlvbhITCgtkZWFkbGluZV9tcxgFIAEoAxIUCgxyZW1haW5pbmdfbXMYBiABKAMSEAoIYXNrZWRfbXMYByABKAMSEAoIYmxvY2tpbmcYCCABKAgSDwoHdW5rZXllZBgJIAEoCBIpCgpzZXR0bGVtZW50GAogASgLMhUucGFybGV5LnYxLlNldHRsZW1lbnQSIgoHYW5zd2VycxgLIAMoCzIRLnBhcmxleS52MS5BbnN3ZXISIwoHdHJvdWJsZRgMIAEoCzISLnBhcmxleS52MS5SZWZ1c2FsIlYKFExpc3RRdWVzdGlvbnNSZXF1ZXN0Eg8KB3Nlc3Npb24YASABKAkSDwoHc2V0dGxlZBgCIAEoCBINCgVsaW1pdBgDIAEoBRINCgVhZnRlchgEIAEoCSJgChVMaXN0UXVlc3Rpb25zUmVzcG9uc2USKQoJcXVlc3Rpb25zGAEgAygLMhYucGFybGV5LnYxLlF1ZXN0aW9uUm93Eg4KBmN1cnNvchgCIAEoAxIMCgRuZXh0GAMgASgJIjYKEkdldFF1ZXN0aW9uUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEg8KB2NhbGxfaWQYAiABKAkiPwoTR2V0UXVlc3Rpb25SZXNwb25zZRIoCghxdWVzdGlvbhgBIAEoCzIWLnBhcmxleS52MS5RdWVzdGlvblJvdyJIChVXYXRjaFF1ZXN0aW9uc1JlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCRIOCgZjdXJzb3IYAiABKAMSDgoGY2xpZW50GAMgASgJInYKFldhdGNoUXVlc3Rpb25zUmVzcG9uc2USKAoIcXVlc3Rpb24YASABKAsyFi5wYXJsZXkudjEuUXVlc3Rpb25Sb3cSDgoGY3Vyc29yGAIgASgDEgwKBGxpdmUYAyABKAgSFAoMaGVhcnRiZWF0X21zGAQgASgDIkUKEUF0dGFjaFdhaXRSZXF1ZXN0Eg8KB3Nlc3Npb24YASABKAkSDwoHY2FsbF9pZBgCIAEoCRIOCgZjbGllbnQYAyABKAkiSAoSQXR0YWNoV2FpdFJlc3BvbnNlEg0KBWNsYWltGAEgASgJEhQKDHJlbWFpbmluZ19tcxgCIAEoAxINCgVuZXZlchgDIAEoCCJFChJSZWxlYXNlV2FpdFJlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCRIPCgdjYWxsX2lkGAIgASgJEg0KBWNsYWltGAMgASgJIhUKE1JlbGVhc2VXYWl0UmVzcG9uc2UiIwoQTGlzdEluYm94UmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJIj4KEUxpc3RJbmJveFJlc3BvbnNlEikKCG1lc3NhZ2VzGAEgAygLMhcucGFybGV5LnYxLkluYm94TWVzc2FnZTKmBQoOU2Vzc2lvblNlcnZpY2USPQoGQXR0YWNoEhgucGFybGV5LnYxLkF0dGFjaFJlcXVlc3QaGS5wYXJsZXkudjEuQXR0YWNoUmVzcG9uc2USRgoJQmVnaW5UdXJuEhsucGFybGV5LnYxLkJlZ2luVHVyblJlcXVlc3QaHC5wYXJsZXkudjEuQmVnaW5UdXJuUmVzcG9uc2USRgoJQmVnaW5TdGVwEhsucGFybGV5LnYxLkJlZ2luU3RlcFJlcXVlc3QaHC5wYXJsZXkudjEuQmVnaW5TdGVwUmVzcG9uc2USQAoHRW5kU3RlcBIZLnBhcmxleS52MS5FbmRTdGVwUmVxdWVzdBoaLnBhcmxleS52MS5FbmRTdGVwUmVzcG9uc2USQAoHRW5kVHVybhIZLnBhcmxleS52MS5FbmRUdXJuUmVxdWVzdBoaLnBhcmxleS52MS5FbmRUdXJuUmVzcG9uc2USTgoKR2V0U2Vzc2lvbhIcLnBhcmxleS52MS5HZXRTZXNzaW9uUmVxdWVzdBodLnBhcmxleS52MS5HZXRTZXNzaW9uUmVzcG9uc2UiA5ACARJUCgxMaXN0U2Vzc2lvbnMSHi5wYXJsZXkudjEuTGlzdFNlc3Npb25zUmVxdWVzdBofLnBhcmxleS52MS5MaXN0U2Vzc2lvbnNSZXNwb25zZSIDkAIBEkUKB1JlYWRMb2cSGS5wYXJsZXkudjEuUmVhZExvZ1JlcXVlc3QaGi5wYXJsZXkudjEuUmVhZExvZ1Jlc3BvbnNlIgOQAgESVAoNSW1wb3J0U2Vzc2lvbhIfLnBhcmxleS52MS5JbXBvcnRTZXNzaW9uUmVxdWVzdBogLnBhcmxleS52MS5JbXBvcnRTZXNzaW9uUmVzcG9uc2UoATKdBwoPUXVlc3Rpb25TZXJ2aWNlEjQKA0FzaxIVLnBhcmxleS52MS5Bc2tSZXF1ZXN0GhYucGFybGV5LnYxLkFza1Jlc3BvbnNlElIKDUVuZEZvcmVncm91bmQSHy5wYXJsZXkudjEuRW5kRm9yZWdyb3VuZFJlcXVlc3QaIC5wYXJsZXkudjEuRW5kRm9yZWdyb3VuZFJlc3BvbnNlElcKDUxpc3RRdWVzdGlvbnMSHy5wYXJsZXkudjEuTGlzdFF1ZXN0aW9uc1JlcXVlc3QaIC5wYXJsZXkudjEuTGlzdFF1ZXN0aW9uc1Jlc3BvbnNlIgOQAgESUQoLR2V0UXVlc3Rpb24SHS5wYXJsZXkudjEuR2V0UXVlc3Rpb25SZXF1ZXN0Gh4ucGFybGV5LnYxLkdldFF1ZXN0aW9uUmVzcG9uc2UiA5ACARJXCg5XYXRjaFF1ZXN0aW9ucxIgLnBhcmxleS52MS5XYXRjaFF1ZXN0aW9uc1JlcXVlc3QaIS5wYXJsZXkudjEuV2F0Y2hRdWVzdGlvbnNSZXNwb25zZTABEksKCkF0dGFjaFdhaXQSHC5wYXJsZXkudjEuQXR0YWNoV2FpdFJlcXVlc3QaHS5wYXJsZXkudjEuQXR0YWNoV2FpdFJlc3BvbnNlMAESTAoLUmVsZWFzZVdhaXQSHS5wYXJsZXkudjEuUmVsZWFzZVdhaXRSZXF1ZXN0Gh4ucGFybGV5LnYxLlJlbGVhc2VXYWl0UmVzcG9uc2USPQoGU3VibWl0EhgucGFybGV5LnYxLlN1Ym1pdFJlcXVlc3QaGS5wYXJsZXkudjEuU3VibWl0UmVzcG9uc2USPQoGRXhwaXJlEhgucGFybGV5LnYxLkV4cGlyZVJlcXVlc3QaGS5wYXJsZXkudjEuRXhwaXJlUmVzcG9uc2USQwoIRGVsZWdhdGUSGi5wYXJsZXkudjEuRGVsZWdhdGVSZXF1ZXN0GhsucGFybGV5LnYxLkRlbGVnYXRlUmVzcG9uc2USQAoHRGlzbWlzcxIZLnBhcmxleS52MS5EaXNtaXNzUmVxdWVzdBoaLnBhcmxleS52MS5EaXNtaXNzUmVzcG9uc2USWwoQV2l0aGRyYXdRdWVzdGlvbhIiLnBhcmxleS52MS5XaXRoZHJhd1F1ZXN0aW9uUmVxdWVzdBojLnBhcmxleS52MS5XaXRoZHJhd1F1ZXN0aW9uUmVzcG9uc2UyiQUKDEluYm94U2VydmljZRI6CgVTdGVlchIXLnBhcmxleS52MS5TdGVlclJlcXVlc3QaGC5wYXJsZXkudjEuU3RlZXJSZXNwb25zZRJLCglMaXN0SW5ib3gSGy5wYXJsZXkudjEuTGlzdEluYm94UmVxdWVzdBocLnBhcmxleS52MS5MaXN0SW5ib3hSZXNwb25zZSIDkAIBEkkKCkF3YWl0SW5ib3gSHC5wYXJsZXkudjEuQXdhaXRJbmJveFJlcXVlc3QaHS5wYXJsZXkudjEuQXdhaXRJbmJveFJlc3BvbnNlElUKDkNvbGxlY3RSZXBsaWVzEiAucGFybGV5LnYxLkNvbGxlY3RSZXBsaWVzUmVxdWVzdBohLnBhcmxleS52MS5Db2xsZWN0UmVwbGllc1Jlc3BvbnNlEkwKC0Fja25vd2xlZGdlEh0ucGFybGV5LnYxLkFja25vd2xlZGdlUmVxdWVzdBoeLnBhcmxleS52MS5BY2tub3dsZWRnZVJlc3BvbnNlElIKDUNsYWltTWVzc2FnZXMSHy5wYXJsZXkudjEuQ2xhaW1NZXNzYWdlc1JlcXVlc3QaIC5wYXJsZXkudjEuQ2xhaW1NZXNzYWdlc1Jlc3BvbnNlElIKDUFkbWl0TWVzc2FnZXMSHy5wYXJsZXkudjEuQWRtaXRNZXNzYWdlc1JlcXVlc3QaIC5wYXJsZXkudjEuQWRtaXRNZXNzYWdlc1Jlc3BvbnNlElgKD1dpdGhkcmF3TWVzc2FnZRIhLnBhcmxleS52MS5XaXRoZHJhd01lc3NhZ2VSZXF1ZXN0GiIucGFybGV5LnYxLldpdGhkcmF3TWVzc2FnZVJlc3BvbnNlQi9aLWdpdGh1Yi5jb20vcGFybGV5cnVuL3BhcmxleS9tZXNzYWdlczttZXNzYWdlc2IGcHJvdG8z", [file_command]);
+  fileDesc("Cg1zZXJ2aWNlLnByb3RvEglwYXJsZXkudjEiJAoRR2V0U2Vzc2lvblJlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCSI8ChJHZXRTZXNzaW9uUmVzcG9uc2USJgoHc2Vzc2lvbhgBIAEoCzIVLnBhcmxleS52MS5TZXNzaW9uUm93IqUBCgpTZXNzaW9uUm93Eg8KB3Nlc3Npb24YASABKAkSEgoKY3JlYXRlZF9tcxgCIAEoAxILCgNjd2QYAyABKAkSDAoEcm9vdBgEIAEoCRIOCgZldmVudHMYBSABKAMSEgoKYW5zd2VyYWJsZRgGIAEoBRIOCgZxdWV1ZWQYByABKAUSIwoHdHJvdWJsZRgIIAEoCzISLnBhcmxleS52MS5SZWZ1c2FsIjMKE0xpc3RTZXNzaW9uc1JlcXVlc3QSDQoFYWZ0ZXIYASABKAkSDQoFbGltaXQYAiABKAUiTQoUTGlzdFNlc3Npb25zUmVzcG9uc2USJwoIc2Vzc2lvbnMYASADKAsyFS5wYXJsZXkudjEuU2Vzc2lvblJvdxIMCgRuZXh0GAIgASgJIkIKDlJlYWRMb2dSZXF1ZXN0Eg8KB3Nlc3Npb24YASABKAkSEAoIZnJvbV9zZXEYAiABKAMSDQoFbGltaXQYAyABKAUiQwoUSW1wb3J0U2Vzc2lvblJlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCRIMCgRkYXRhGAIgASgMEgwKBGxhc3QYAyABKAgiPwoVSW1wb3J0U2Vzc2lvblJlc3BvbnNlEiYKB3Nlc3Npb24YASABKAsyFS5wYXJsZXkudjEuU2Vzc2lvblJvdyJDCg9SZWFkTG9nUmVzcG9uc2USDgoGaGVhZGVyGAEgASgJEg4KBmV2ZW50cxgCIAMoCRIQCghuZXh0X3NlcRgDIAEoAyLMAgoLUXVlc3Rpb25Sb3cSEAoIY2FsbF9zZXEYDSABKAMSDwoHc2Vzc2lvbhgBIAEoCRIPCgdjYWxsX2lkGAIgASgJEg0KBXN0YXRlGAMgASgJEiYKCXF1ZXN0aW9ucxgEIAMoCzITLnBhcmxleS52MS5RdWVzdGlvbhITCgtkZWFkbGluZV9tcxgFIAEoAxIUCgxyZW1haW5pbmdfbXMYBiABKAMSEAoIYXNrZWRfbXMYByABKAMSEAoIYmxvY2tpbmcYCCABKAgSDwoHdW5rZXllZBgJIAEoCBIpCgpzZXR0bGVtZW50GAogASgLMhUucGFybGV5LnYxLlNldHRsZW1lbnQSIgoHYW5zd2VycxgLIAMoCzIRLnBhcmxleS52MS5BbnN3ZXISIwoHdHJvdWJsZRgMIAEoCzISLnBhcmxleS52MS5SZWZ1c2FsIlYKFExpc3RRdWVzdGlvbnNSZXF1ZXN0Eg8KB3Nlc3Npb24YASABKAkSDwoHc2V0dGxlZBgCIAEoCBINCgVsaW1pdBgDIAEoBRINCgVhZnRlchgEIAEoCSJgChVMaXN0UXVlc3Rpb25zUmVzcG9uc2USKQoJcXVlc3Rpb25zGAEgAygLMhYucGFybGV5LnYxLlF1ZXN0aW9uUm93Eg4KBmN1cnNvchgCIAEoAxIMCgRuZXh0GAMgASgJIjYKEkdldFF1ZXN0aW9uUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEg8KB2NhbGxfaWQYAiABKAkiPwoTR2V0UXVlc3Rpb25SZXNwb25zZRIoCghxdWVzdGlvbhgBIAEoCzIWLnBhcmxleS52MS5RdWVzdGlvblJvdyJIChVXYXRjaFF1ZXN0aW9uc1JlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCRIOCgZjdXJzb3IYAiABKAMSDgoGY2xpZW50GAMgASgJInYKFldhdGNoUXVlc3Rpb25zUmVzcG9uc2USKAoIcXVlc3Rpb24YASABKAsyFi5wYXJsZXkudjEuUXVlc3Rpb25Sb3cSDgoGY3Vyc29yGAIgASgDEgwKBGxpdmUYAyABKAgSFAoMaGVhcnRiZWF0X21zGAQgASgDIkUKEUF0dGFjaFdhaXRSZXF1ZXN0Eg8KB3Nlc3Npb24YASABKAkSDwoHY2FsbF9pZBgCIAEoCRIOCgZjbGllbnQYAyABKAkiSAoSQXR0YWNoV2FpdFJlc3BvbnNlEg0KBWNsYWltGAEgASgJEhQKDHJlbWFpbmluZ19tcxgCIAEoAxINCgVuZXZlchgDIAEoCCJFChJSZWxlYXNlV2FpdFJlcXVlc3QSDwoHc2Vzc2lvbhgBIAEoCRIPCgdjYWxsX2lkGAIgASgJEg0KBWNsYWltGAMgASgJIhUKE1JlbGVhc2VXYWl0UmVzcG9uc2UiIwoQTGlzdEluYm94UmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJIj4KEUxpc3RJbmJveFJlc3BvbnNlEikKCG1lc3NhZ2VzGAEgAygLMhcucGFybGV5LnYxLkluYm94TWVzc2FnZSIXChVMaXN0UXVlcnlUb29sc1JlcXVlc3QiTQoWTGlzdFF1ZXJ5VG9vbHNSZXNwb25zZRIjCgV0b29scxgBIAMoCzIULnBhcmxleS52MS5RdWVyeVRvb2wSDgoGcHJvbXB0GAIgASgJInQKCVF1ZXJ5VG9vbBIMCgRuYW1lGAEgASgJEg0KBXRpdGxlGAIgASgJEhMKC2Rlc2NyaXB0aW9uGAMgASgJEg4KBnNjaGVtYRgEIAEoCRISCgp0aW1lb3V0X21zGAUgASgDEhEKCWV4Y2x1c2l2ZRgGIAEoCCJWChRDYWxsUXVlcnlUb29sUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEgwKBHJvb3QYAiABKAkSDAoEdG9vbBgDIAEoCRIRCglhcmd1bWVudHMYBCABKAkiJQoVQ2FsbFF1ZXJ5VG9vbFJlc3BvbnNlEgwKBHRleHQYASABKAki3AIKDVNlYXJjaFJlcXVlc3QSDQoFcXVlcnkYASABKAkSDwoHc2Vzc2lvbhgCIAEoCRISCgp3b3Jrc3BhY2VzGAMgAygJEhAKCHNlc3Npb25zGAQgAygJEg8KB3BhcmVudHMYBSADKAkSDQoFcm9vdHMYBiABKAgSFAoMYXZhaWxhYmlsaXR5GAcgAygJEhQKDGNyZWF0ZWRfZnJvbRgIIAEoCRISCgpjcmVhdGVkX3RvGAkgASgJEhEKCXRpbWVfZnJvbRgKIAEoCRIPCgd0aW1lX3RvGAsgASgJEhUKCHNlcV9mcm9tGAwgASgDSACIAQESEwoGc2VxX3RvGA0gASgDSAGIAQESDQoFdHlwZXMYDiADKAkSEAoIc3VyZmFjZXMYDyADKAkSDQoFbGltaXQYECABKAUSDQoFYWZ0ZXIYESABKAlCCwoJX3NlcV9mcm9tQgkKB19zZXFfdG8ibgoOU2VhcmNoUmVzcG9uc2USIgoEaGl0cxgBIAMoCzIULnBhcmxleS52MS5TZWFyY2hIaXQSDAoEbmV4dBgCIAEoCRIqCgh0cm91YmxlZBgDIAMoCzIYLnBhcmxleS52MS5TZWFyY2hUcm91YmxlItEBCglTZWFyY2hIaXQSDwoHc2Vzc2lvbhgBIAEoCRINCgV0aXRsZRgCIAEoCRIRCgl3b3Jrc3BhY2UYAyABKAkSDgoGcGFyZW50GAQgASgJEhIKCmNyZWF0ZWRfbXMYBSABKAMSDAoEbGl2ZRgGIAEoCBIRCglwZXJzaXN0ZWQYByABKAgSCwoDc2VxGAggASgDEgwKBHR5cGUYCSABKAkSDwoHc3VyZmFjZRgKIAEoCRIPCgd0aW1lX21zGAsgASgDEg8KB3NuaXBwZXQYDCABKAkiQQoNU2VhcmNoVHJvdWJsZRIPCgdzZXNzaW9uGAEgASgJEh8KA3doeRgCIAEoCzISLnBhcmxleS52MS5SZWZ1c2FsIjkKDFRyYWNlUmVxdWVzdBIPCgdzZXNzaW9uGAEgASgJEhAKA3NlcRgCIAEoA0gAiAEBQgYKBF9zZXEiHQoNVHJhY2VSZXNwb25zZRIMCgR0ZXh0GAEgASgJIkoKC1JlYWRSZXF1ZXN0Eg8KB3Nlc3Npb24YASABKAkSCwoDc2VxGAIgASgDEg4KBmJlZm9yZRgDIAEoBRINCgVhZnRlchgEIAEoBSIcCgxSZWFkUmVzcG9uc2USDAoEdGV4dBgBIAEoCTKmBQoOU2Vzc2lvblNlcnZpY2USPQoGQXR0YWNoEhgucGFybGV5LnYxLkF0dGFjaFJlcXVlc3QaGS5wYXJsZXkudjEuQXR0YWNoUmVzcG9uc2USRgoJQmVnaW5UdXJuEhsucGFybGV5LnYxLkJlZ2luVHVyblJlcXVlc3QaHC5wYXJsZXkudjEuQmVnaW5UdXJuUmVzcG9uc2USRgoJQmVnaW5TdGVwEhsucGFybGV5LnYxLkJlZ2luU3RlcFJlcXVlc3QaHC5wYXJsZXkudjEuQmVnaW5TdGVwUmVzcG9uc2USQAoHRW5kU3RlcBIZLnBhcmxleS52MS5FbmRTdGVwUmVxdWVzdBoaLnBhcmxleS52MS5FbmRTdGVwUmVzcG9uc2USQAoHRW5kVHVybhIZLnBhcmxleS52MS5FbmRUdXJuUmVxdWVzdBoaLnBhcmxleS52MS5FbmRUdXJuUmVzcG9uc2USTgoKR2V0U2Vzc2lvbhIcLnBhcmxleS52MS5HZXRTZXNzaW9uUmVxdWVzdBodLnBhcmxleS52MS5HZXRTZXNzaW9uUmVzcG9uc2UiA5ACARJUCgxMaXN0U2Vzc2lvbnMSHi5wYXJsZXkudjEuTGlzdFNlc3Npb25zUmVxdWVzdBofLnBhcmxleS52MS5MaXN0U2Vzc2lvbnNSZXNwb25zZSIDkAIBEkUKB1JlYWRMb2cSGS5wYXJsZXkudjEuUmVhZExvZ1JlcXVlc3QaGi5wYXJsZXkudjEuUmVhZExvZ1Jlc3BvbnNlIgOQAgESVAoNSW1wb3J0U2Vzc2lvbhIfLnBhcmxleS52MS5JbXBvcnRTZXNzaW9uUmVxdWVzdBogLnBhcmxleS52MS5JbXBvcnRTZXNzaW9uUmVzcG9uc2UoATKdBwoPUXVlc3Rpb25TZXJ2aWNlEjQKA0FzaxIVLnBhcmxleS52MS5Bc2tSZXF1ZXN0GhYucGFybGV5LnYxLkFza1Jlc3BvbnNlElIKDUVuZEZvcmVncm91bmQSHy5wYXJsZXkudjEuRW5kRm9yZWdyb3VuZFJlcXVlc3QaIC5wYXJsZXkudjEuRW5kRm9yZWdyb3VuZFJlc3BvbnNlElcKDUxpc3RRdWVzdGlvbnMSHy5wYXJsZXkudjEuTGlzdFF1ZXN0aW9uc1JlcXVlc3QaIC5wYXJsZXkudjEuTGlzdFF1ZXN0aW9uc1Jlc3BvbnNlIgOQAgESUQoLR2V0UXVlc3Rpb24SHS5wYXJsZXkudjEuR2V0UXVlc3Rpb25SZXF1ZXN0Gh4ucGFybGV5LnYxLkdldFF1ZXN0aW9uUmVzcG9uc2UiA5ACARJXCg5XYXRjaFF1ZXN0aW9ucxIgLnBhcmxleS52MS5XYXRjaFF1ZXN0aW9uc1JlcXVlc3QaIS5wYXJsZXkudjEuV2F0Y2hRdWVzdGlvbnNSZXNwb25zZTABEksKCkF0dGFjaFdhaXQSHC5wYXJsZXkudjEuQXR0YWNoV2FpdFJlcXVlc3QaHS5wYXJsZXkudjEuQXR0YWNoV2FpdFJlc3BvbnNlMAESTAoLUmVsZWFzZVdhaXQSHS5wYXJsZXkudjEuUmVsZWFzZVdhaXRSZXF1ZXN0Gh4ucGFybGV5LnYxLlJlbGVhc2VXYWl0UmVzcG9uc2USPQoGU3VibWl0EhgucGFybGV5LnYxLlN1Ym1pdFJlcXVlc3QaGS5wYXJsZXkudjEuU3VibWl0UmVzcG9uc2USPQoGRXhwaXJlEhgucGFybGV5LnYxLkV4cGlyZVJlcXVlc3QaGS5wYXJsZXkudjEuRXhwaXJlUmVzcG9uc2USQwoIRGVsZWdhdGUSGi5wYXJsZXkudjEuRGVsZWdhdGVSZXF1ZXN0GhsucGFybGV5LnYxLkRlbGVnYXRlUmVzcG9uc2USQAoHRGlzbWlzcxIZLnBhcmxleS52MS5EaXNtaXNzUmVxdWVzdBoaLnBhcmxleS52MS5EaXNtaXNzUmVzcG9uc2USWwoQV2l0aGRyYXdRdWVzdGlvbhIiLnBhcmxleS52MS5XaXRoZHJhd1F1ZXN0aW9uUmVxdWVzdBojLnBhcmxleS52MS5XaXRoZHJhd1F1ZXN0aW9uUmVzcG9uc2UyiQUKDEluYm94U2VydmljZRI6CgVTdGVlchIXLnBhcmxleS52MS5TdGVlclJlcXVlc3QaGC5wYXJsZXkudjEuU3RlZXJSZXNwb25zZRJLCglMaXN0SW5ib3gSGy5wYXJsZXkudjEuTGlzdEluYm94UmVxdWVzdBocLnBhcmxleS52MS5MaXN0SW5ib3hSZXNwb25zZSIDkAIBEkkKCkF3YWl0SW5ib3gSHC5wYXJsZXkudjEuQXdhaXRJbmJveFJlcXVlc3QaHS5wYXJsZXkudjEuQXdhaXRJbmJveFJlc3BvbnNlElUKDkNvbGxlY3RSZXBsaWVzEiAucGFybGV5LnYxLkNvbGxlY3RSZXBsaWVzUmVxdWVzdBohLnBhcmxleS52MS5Db2xsZWN0UmVwbGllc1Jlc3BvbnNlEkwKC0Fja25vd2xlZGdlEh0ucGFybGV5LnYxLkFja25vd2xlZGdlUmVxdWVzdBoeLnBhcmxleS52MS5BY2tub3dsZWRnZVJlc3BvbnNlElIKDUNsYWltTWVzc2FnZXMSHy5wYXJsZXkudjEuQ2xhaW1NZXNzYWdlc1JlcXVlc3QaIC5wYXJsZXkudjEuQ2xhaW1NZXNzYWdlc1Jlc3BvbnNlElIKDUFkbWl0TWVzc2FnZXMSHy5wYXJsZXkudjEuQWRtaXRNZXNzYWdlc1JlcXVlc3QaIC5wYXJsZXkudjEuQWRtaXRNZXNzYWdlc1Jlc3BvbnNlElgKD1dpdGhkcmF3TWVzc2FnZRIhLnBhcmxleS52MS5XaXRoZHJhd01lc3NhZ2VSZXF1ZXN0GiIucGFybGV5LnYxLldpdGhkcmF3TWVzc2FnZVJlc3BvbnNlMoEDCgxRdWVyeVNlcnZpY2USWgoOTGlzdFF1ZXJ5VG9vbHMSIC5wYXJsZXkudjEuTGlzdFF1ZXJ5VG9vbHNSZXF1ZXN0GiEucGFybGV5LnYxLkxpc3RRdWVyeVRvb2xzUmVzcG9uc2UiA5ACARJSCg1DYWxsUXVlcnlUb29sEh8ucGFybGV5LnYxLkNhbGxRdWVyeVRvb2xSZXF1ZXN0GiAucGFybGV5LnYxLkNhbGxRdWVyeVRvb2xSZXNwb25zZRJCCgZTZWFyY2gSGC5wYXJsZXkudjEuU2VhcmNoUmVxdWVzdBoZLnBhcmxleS52MS5TZWFyY2hSZXNwb25zZSIDkAIBEj8KBVRyYWNlEhcucGFybGV5LnYxLlRyYWNlUmVxdWVzdBoYLnBhcmxleS52MS5UcmFjZVJlc3BvbnNlIgOQAgESPAoEUmVhZBIWLnBhcmxleS52MS5SZWFkUmVxdWVzdBoXLnBhcmxleS52MS5SZWFkUmVzcG9uc2UiA5ACAUIvWi1naXRodWIuY29tL3BhcmxleXJ1bi9wYXJsZXkvbWVzc2FnZXM7bWVzc2FnZXNiBnByb3RvMw", [file_command]);
 
 /**
  * @generated from message parley.v1.GetSessionRequest
@@ -686,6 +686,481 @@ export const ListInboxResponseSchema: GenMessage<ListInboxResponse> = /*@__PURE_
   messageDesc(file_service, 21);
 
 /**
+ * @generated from message parley.v1.ListQueryToolsRequest
+ */
+export type ListQueryToolsRequest = Message<"parley.v1.ListQueryToolsRequest"> & {
+};
+
+/**
+ * Describes the message parley.v1.ListQueryToolsRequest.
+ * Use `create(ListQueryToolsRequestSchema)` to create a new message.
+ */
+export const ListQueryToolsRequestSchema: GenMessage<ListQueryToolsRequest> = /*@__PURE__*/
+  messageDesc(file_service, 22);
+
+/**
+ * @generated from message parley.v1.ListQueryToolsResponse
+ */
+export type ListQueryToolsResponse = Message<"parley.v1.ListQueryToolsResponse"> & {
+  /**
+   * @generated from field: repeated parley.v1.QueryTool tools = 1;
+   */
+  tools: QueryTool[];
+
+  /**
+   * What a model is told once where the tools are mounted (S-001).
+   *
+   * @generated from field: string prompt = 2;
+   */
+  prompt: string;
+};
+
+/**
+ * Describes the message parley.v1.ListQueryToolsResponse.
+ * Use `create(ListQueryToolsResponseSchema)` to create a new message.
+ */
+export const ListQueryToolsResponseSchema: GenMessage<ListQueryToolsResponse> = /*@__PURE__*/
+  messageDesc(file_service, 23);
+
+/**
+ * @generated from message parley.v1.QueryTool
+ */
+export type QueryTool = Message<"parley.v1.QueryTool"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string title = 2;
+   */
+  title: string;
+
+  /**
+   * @generated from field: string description = 3;
+   */
+  description: string;
+
+  /**
+   * JSON Schema of its arguments.
+   *
+   * @generated from field: string schema = 4;
+   */
+  schema: string;
+
+  /**
+   * At most how long a call may take; 0: not limited (S-131).
+   *
+   * @generated from field: int64 timeout_ms = 5;
+   */
+  timeoutMs: bigint;
+
+  /**
+   * Must not run beside other calls of one message (S-140).
+   *
+   * @generated from field: bool exclusive = 6;
+   */
+  exclusive: boolean;
+};
+
+/**
+ * Describes the message parley.v1.QueryTool.
+ * Use `create(QueryToolSchema)` to create a new message.
+ */
+export const QueryToolSchema: GenMessage<QueryTool> = /*@__PURE__*/
+  messageDesc(file_service, 24);
+
+/**
+ * @generated from message parley.v1.CallQueryToolRequest
+ */
+export type CallQueryToolRequest = Message<"parley.v1.CallQueryToolRequest"> & {
+  /**
+   * @generated from field: string session = 1;
+   */
+  session: string;
+
+  /**
+   * The root that attached to the session; it must still be the one.
+   *
+   * @generated from field: string root = 2;
+   */
+  root: string;
+
+  /**
+   * @generated from field: string tool = 3;
+   */
+  tool: string;
+
+  /**
+   * A JSON object.
+   *
+   * @generated from field: string arguments = 4;
+   */
+  arguments: string;
+};
+
+/**
+ * Describes the message parley.v1.CallQueryToolRequest.
+ * Use `create(CallQueryToolRequestSchema)` to create a new message.
+ */
+export const CallQueryToolRequestSchema: GenMessage<CallQueryToolRequest> = /*@__PURE__*/
+  messageDesc(file_service, 25);
+
+/**
+ * @generated from message parley.v1.CallQueryToolResponse
+ */
+export type CallQueryToolResponse = Message<"parley.v1.CallQueryToolResponse"> & {
+  /**
+   * For the model, as it is. One that is too long is a preview that says how to
+   * read on, if the node is set up so (S-150).
+   *
+   * @generated from field: string text = 1;
+   */
+  text: string;
+};
+
+/**
+ * Describes the message parley.v1.CallQueryToolResponse.
+ * Use `create(CallQueryToolResponseSchema)` to create a new message.
+ */
+export const CallQueryToolResponseSchema: GenMessage<CallQueryToolResponse> = /*@__PURE__*/
+  messageDesc(file_service, 26);
+
+/**
+ * SearchRequest looks for a phrase: in the events of one session, or for the
+ * best event of each of many. Filters of different kinds must all hold, values
+ * of one list are alternatives.
+ *
+ * @generated from message parley.v1.SearchRequest
+ */
+export type SearchRequest = Message<"parley.v1.SearchRequest"> & {
+  /**
+   * @generated from field: string query = 1;
+   */
+  query: string;
+
+  /**
+   * Every hit of this session; empty: the best hit of each session.
+   *
+   * @generated from field: string session = 2;
+   */
+  session: string;
+
+  /**
+   * Only sessions of these workspaces; none: of all.
+   *
+   * @generated from field: repeated string workspaces = 3;
+   */
+  workspaces: string[];
+
+  /**
+   * @generated from field: repeated string sessions = 4;
+   */
+  sessions: string[];
+
+  /**
+   * @generated from field: repeated string parents = 5;
+   */
+  parents: string[];
+
+  /**
+   * Sessions without a parent; with parents: these too.
+   *
+   * @generated from field: bool roots = 6;
+   */
+  roots: boolean;
+
+  /**
+   * live, persisted
+   *
+   * @generated from field: repeated string availability = 7;
+   */
+  availability: string[];
+
+  /**
+   * Times are ISO 8601 with their zone, and inclusive, as sequence numbers are.
+   *
+   * @generated from field: string created_from = 8;
+   */
+  createdFrom: string;
+
+  /**
+   * @generated from field: string created_to = 9;
+   */
+  createdTo: string;
+
+  /**
+   * @generated from field: string time_from = 10;
+   */
+  timeFrom: string;
+
+  /**
+   * @generated from field: string time_to = 11;
+   */
+  timeTo: string;
+
+  /**
+   * @generated from field: optional int64 seq_from = 12;
+   */
+  seqFrom?: bigint | undefined;
+
+  /**
+   * @generated from field: optional int64 seq_to = 13;
+   */
+  seqTo?: bigint | undefined;
+
+  /**
+   * @generated from field: repeated string types = 14;
+   */
+  types: string[];
+
+  /**
+   * current, shadowed, log-only
+   *
+   * @generated from field: repeated string surfaces = 15;
+   */
+  surfaces: string[];
+
+  /**
+   * 1 to 100; 0 is 20 (S-164).
+   *
+   * @generated from field: int32 limit = 16;
+   */
+  limit: number;
+
+  /**
+   * `next` of the page before, of the same request otherwise.
+   *
+   * @generated from field: string after = 17;
+   */
+  after: string;
+};
+
+/**
+ * Describes the message parley.v1.SearchRequest.
+ * Use `create(SearchRequestSchema)` to create a new message.
+ */
+export const SearchRequestSchema: GenMessage<SearchRequest> = /*@__PURE__*/
+  messageDesc(file_service, 27);
+
+/**
+ * @generated from message parley.v1.SearchResponse
+ */
+export type SearchResponse = Message<"parley.v1.SearchResponse"> & {
+  /**
+   * @generated from field: repeated parley.v1.SearchHit hits = 1;
+   */
+  hits: SearchHit[];
+
+  /**
+   * Pass as `after` for more; empty: no more.
+   *
+   * @generated from field: string next = 2;
+   */
+  next: string;
+
+  /**
+   * Sessions that would have been searched and cannot be read.
+   *
+   * @generated from field: repeated parley.v1.SearchTrouble troubled = 3;
+   */
+  troubled: SearchTrouble[];
+};
+
+/**
+ * Describes the message parley.v1.SearchResponse.
+ * Use `create(SearchResponseSchema)` to create a new message.
+ */
+export const SearchResponseSchema: GenMessage<SearchResponse> = /*@__PURE__*/
+  messageDesc(file_service, 28);
+
+/**
+ * @generated from message parley.v1.SearchHit
+ */
+export type SearchHit = Message<"parley.v1.SearchHit"> & {
+  /**
+   * @generated from field: string session = 1;
+   */
+  session: string;
+
+  /**
+   * @generated from field: string title = 2;
+   */
+  title: string;
+
+  /**
+   * @generated from field: string workspace = 3;
+   */
+  workspace: string;
+
+  /**
+   * @generated from field: string parent = 4;
+   */
+  parent: string;
+
+  /**
+   * @generated from field: int64 created_ms = 5;
+   */
+  createdMs: bigint;
+
+  /**
+   * @generated from field: bool live = 6;
+   */
+  live: boolean;
+
+  /**
+   * @generated from field: bool persisted = 7;
+   */
+  persisted: boolean;
+
+  /**
+   * @generated from field: int64 seq = 8;
+   */
+  seq: bigint;
+
+  /**
+   * @generated from field: string type = 9;
+   */
+  type: string;
+
+  /**
+   * @generated from field: string surface = 10;
+   */
+  surface: string;
+
+  /**
+   * @generated from field: int64 time_ms = 11;
+   */
+  timeMs: bigint;
+
+  /**
+   * @generated from field: string snippet = 12;
+   */
+  snippet: string;
+};
+
+/**
+ * Describes the message parley.v1.SearchHit.
+ * Use `create(SearchHitSchema)` to create a new message.
+ */
+export const SearchHitSchema: GenMessage<SearchHit> = /*@__PURE__*/
+  messageDesc(file_service, 29);
+
+/**
+ * @generated from message parley.v1.SearchTrouble
+ */
+export type SearchTrouble = Message<"parley.v1.SearchTrouble"> & {
+  /**
+   * @generated from field: string session = 1;
+   */
+  session: string;
+
+  /**
+   * @generated from field: parley.v1.Refusal why = 2;
+   */
+  why?: Refusal | undefined;
+};
+
+/**
+ * Describes the message parley.v1.SearchTrouble.
+ * Use `create(SearchTroubleSchema)` to create a new message.
+ */
+export const SearchTroubleSchema: GenMessage<SearchTrouble> = /*@__PURE__*/
+  messageDesc(file_service, 30);
+
+/**
+ * TraceRequest is about a session, or with seq about one of its events.
+ *
+ * @generated from message parley.v1.TraceRequest
+ */
+export type TraceRequest = Message<"parley.v1.TraceRequest"> & {
+  /**
+   * @generated from field: string session = 1;
+   */
+  session: string;
+
+  /**
+   * @generated from field: optional int64 seq = 2;
+   */
+  seq?: bigint | undefined;
+};
+
+/**
+ * Describes the message parley.v1.TraceRequest.
+ * Use `create(TraceRequestSchema)` to create a new message.
+ */
+export const TraceRequestSchema: GenMessage<TraceRequest> = /*@__PURE__*/
+  messageDesc(file_service, 31);
+
+/**
+ * @generated from message parley.v1.TraceResponse
+ */
+export type TraceResponse = Message<"parley.v1.TraceResponse"> & {
+  /**
+   * @generated from field: string text = 1;
+   */
+  text: string;
+};
+
+/**
+ * Describes the message parley.v1.TraceResponse.
+ * Use `create(TraceResponseSchema)` to create a new message.
+ */
+export const TraceResponseSchema: GenMessage<TraceResponse> = /*@__PURE__*/
+  messageDesc(file_service, 32);
+
+/**
+ * @generated from message parley.v1.ReadRequest
+ */
+export type ReadRequest = Message<"parley.v1.ReadRequest"> & {
+  /**
+   * @generated from field: string session = 1;
+   */
+  session: string;
+
+  /**
+   * @generated from field: int64 seq = 2;
+   */
+  seq: bigint;
+
+  /**
+   * How many events around it to show, 50 at most each.
+   *
+   * @generated from field: int32 before = 3;
+   */
+  before: number;
+
+  /**
+   * @generated from field: int32 after = 4;
+   */
+  after: number;
+};
+
+/**
+ * Describes the message parley.v1.ReadRequest.
+ * Use `create(ReadRequestSchema)` to create a new message.
+ */
+export const ReadRequestSchema: GenMessage<ReadRequest> = /*@__PURE__*/
+  messageDesc(file_service, 33);
+
+/**
+ * @generated from message parley.v1.ReadResponse
+ */
+export type ReadResponse = Message<"parley.v1.ReadResponse"> & {
+  /**
+   * @generated from field: string text = 1;
+   */
+  text: string;
+};
+
+/**
+ * Describes the message parley.v1.ReadResponse.
+ * Use `create(ReadResponseSchema)` to create a new message.
+ */
+export const ReadResponseSchema: GenMessage<ReadResponse> = /*@__PURE__*/
+  messageDesc(file_service, 34);
+
+/**
  * SessionService is the agent's side of a session's life.
  *
  * @generated from service parley.v1.SessionService
@@ -943,4 +1418,60 @@ export const InboxService: GenService<{
   },
 }> = /*@__PURE__*/
   serviceDesc(file_service, 2);
+
+/**
+ * QueryService finds and reads past work. Nothing in it changes anything.
+ *
+ * @generated from service parley.v1.QueryService
+ */
+export const QueryService: GenService<{
+  /**
+   * The tools an agent has: what they are called, what they take.
+   *
+   * @generated from rpc parley.v1.QueryService.ListQueryTools
+   */
+  listQueryTools: {
+    methodKind: "unary";
+    input: typeof ListQueryToolsRequestSchema;
+    output: typeof ListQueryToolsResponseSchema;
+  },
+  /**
+   * One call of a tool, by the agent attached to a session. It sees sessions of
+   * its own workspace and nothing else.
+   *
+   * @generated from rpc parley.v1.QueryService.CallQueryTool
+   */
+  callQueryTool: {
+    methodKind: "unary";
+    input: typeof CallQueryToolRequestSchema;
+    output: typeof CallQueryToolResponseSchema;
+  },
+  /**
+   * What people and programs may look for, in every workspace.
+   *
+   * @generated from rpc parley.v1.QueryService.Search
+   */
+  search: {
+    methodKind: "unary";
+    input: typeof SearchRequestSchema;
+    output: typeof SearchResponseSchema;
+  },
+  /**
+   * @generated from rpc parley.v1.QueryService.Trace
+   */
+  trace: {
+    methodKind: "unary";
+    input: typeof TraceRequestSchema;
+    output: typeof TraceResponseSchema;
+  },
+  /**
+   * @generated from rpc parley.v1.QueryService.Read
+   */
+  read: {
+    methodKind: "unary";
+    input: typeof ReadRequestSchema;
+    output: typeof ReadResponseSchema;
+  },
+}> = /*@__PURE__*/
+  serviceDesc(file_service, 3);
 
