@@ -67,7 +67,7 @@ func TestReadsAreMarked(t *testing.T) {
 			opts, _ := m.Options().(*descriptorpb.MethodOptions)
 			marked := opts.GetIdempotencyLevel() == descriptorpb.MethodOptions_NO_SIDE_EFFECTS
 			name := string(m.Name())
-			reads := regexp.MustCompile("^(Get|List|Read|Search|Trace)").MatchString(name)
+			reads := regexp.MustCompile("^(Get|List|Read|Search|Trace|CallQueryTool)").MatchString(name)
 			assert.Equal(t, reads, marked, m.FullName())
 		}
 	}

@@ -2523,10 +2523,10 @@ const file_service_proto_rawDesc = "" +
 	"\vAcknowledge\x12\x1d.parley.v1.AcknowledgeRequest\x1a\x1e.parley.v1.AcknowledgeResponse\x12R\n" +
 	"\rClaimMessages\x12\x1f.parley.v1.ClaimMessagesRequest\x1a .parley.v1.ClaimMessagesResponse\x12R\n" +
 	"\rAdmitMessages\x12\x1f.parley.v1.AdmitMessagesRequest\x1a .parley.v1.AdmitMessagesResponse\x12X\n" +
-	"\x0fWithdrawMessage\x12!.parley.v1.WithdrawMessageRequest\x1a\".parley.v1.WithdrawMessageResponse2\x81\x03\n" +
+	"\x0fWithdrawMessage\x12!.parley.v1.WithdrawMessageRequest\x1a\".parley.v1.WithdrawMessageResponse2\x86\x03\n" +
 	"\fQueryService\x12Z\n" +
-	"\x0eListQueryTools\x12 .parley.v1.ListQueryToolsRequest\x1a!.parley.v1.ListQueryToolsResponse\"\x03\x90\x02\x01\x12R\n" +
-	"\rCallQueryTool\x12\x1f.parley.v1.CallQueryToolRequest\x1a .parley.v1.CallQueryToolResponse\x12B\n" +
+	"\x0eListQueryTools\x12 .parley.v1.ListQueryToolsRequest\x1a!.parley.v1.ListQueryToolsResponse\"\x03\x90\x02\x01\x12W\n" +
+	"\rCallQueryTool\x12\x1f.parley.v1.CallQueryToolRequest\x1a .parley.v1.CallQueryToolResponse\"\x03\x90\x02\x01\x12B\n" +
 	"\x06Search\x12\x18.parley.v1.SearchRequest\x1a\x19.parley.v1.SearchResponse\"\x03\x90\x02\x01\x12?\n" +
 	"\x05Trace\x12\x17.parley.v1.TraceRequest\x1a\x18.parley.v1.TraceResponse\"\x03\x90\x02\x01\x12<\n" +
 	"\x04Read\x12\x16.parley.v1.ReadRequest\x1a\x17.parley.v1.ReadResponse\"\x03\x90\x02\x01B/Z-github.com/parleyrun/parley/messages;messagesb\x06proto3"

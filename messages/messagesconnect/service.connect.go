@@ -1063,6 +1063,7 @@ func NewQueryServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			httpClient,
 			baseURL+QueryServiceCallQueryToolProcedure,
 			connect.WithSchema(queryServiceMethods.ByName("CallQueryTool")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		search: connect.NewClient[messages.SearchRequest, messages.SearchResponse](
@@ -1154,6 +1155,7 @@ func NewQueryServiceHandler(svc QueryServiceHandler, opts ...connect.HandlerOpti
 		QueryServiceCallQueryToolProcedure,
 		svc.CallQueryTool,
 		connect.WithSchema(queryServiceMethods.ByName("CallQueryTool")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	queryServiceSearchHandler := connect.NewUnaryHandler(

@@ -3,7 +3,7 @@ import { createClient, type CallOptions, type Client, type Interceptor, type Tra
 import { createConnectTransport } from "@connectrpc/connect-web";
 
 import { ParleyError, parleyError } from "./errors.js";
-import { InboxService, QuestionService, SessionService } from "./gen/service_pb.js";
+import { InboxService, QueryService, QuestionService, SessionService } from "./gen/service_pb.js";
 
 /** How long the node may hold one request before it is repeated, in milliseconds. */
 export const holdMs = 20_000;
@@ -42,6 +42,7 @@ export class Connection {
   readonly sessions: Client<typeof SessionService>;
   readonly questions: Client<typeof QuestionService>;
   readonly inbox: Client<typeof InboxService>;
+  readonly past: Client<typeof QueryService>;
   readonly #options: ParleyOptions;
 
   constructor(options: ParleyOptions) {
@@ -50,6 +51,7 @@ export class Connection {
     this.sessions = createClient(SessionService, transport);
     this.questions = createClient(QuestionService, transport);
     this.inbox = createClient(InboxService, transport);
+    this.past = createClient(QueryService, transport);
   }
 
   /**
