@@ -146,7 +146,7 @@ func eachMethod(t *testing.T, visit func(protoreflect.MethodDescriptor)) {
 func TestMethodsAreCommandsAndReplies(t *testing.T) {
 	elsewhere := []protoreflect.Name{"AttachWait", "ReleaseWait", "ImportSession"}
 	reads := func(m protoreflect.MethodDescriptor) bool {
-		return m.IsStreamingServer() || slices.Contains(elsewhere, m.Name()) || slices.ContainsFunc([]string{"Get", "List", "Read", "Search", "Trace"}, func(verb string) bool {
+		return m.IsStreamingServer() || slices.Contains(elsewhere, m.Name()) || slices.ContainsFunc([]string{"Get", "List", "Read", "Search", "Trace", "CallQueryTool"}, func(verb string) bool {
 			return strings.HasPrefix(string(m.Name()), verb)
 		})
 	}
