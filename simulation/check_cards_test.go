@@ -79,6 +79,9 @@ var cardLies = liesOf{seated, []lie{
 		other := "something else"
 		d.mark(2, doSubmit, "k4").submission().Cmd.(*messages.SubmitRequest).Answers[0].Custom = &other
 	}, "accepted is kept, one register"},
+	{"accepted is kept", "answers what call k4 asked at event", func(d doctor) {
+		d.mark(2, doSubmit, "k4").submission().Cmd.(*messages.SubmitRequest).CallSeq--
+	}, "sent once, as written"},
 	{"the person is told", "and the person was told [<nil>]", func(d doctor) {
 		d.mark(2, markReplied, "k3").Told[0] = nil
 	}, ""},

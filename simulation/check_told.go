@@ -191,6 +191,10 @@ func (e *Evidence) kept(s *Said, cmd *messages.SubmitRequest, got *messages.Sett
 		e.heard(s).fail("%s was accepted for call %s, which was not asked", id, rec.CallID)
 		return
 	}
+	if seq := cmd.GetCallSeq(); seq != 0 && seq != l.at {
+		e.heard(s).fail("%s answers what call %s asked at event %d, and was accepted for what it asked at event %d. %s", id, rec.CallID, seq, l.at, a.story(rec.CallID))
+		return
+	}
 	if rec.Outcome == "queued" {
 		q := a.byID[rec.MessageID]
 		switch {
