@@ -17,6 +17,7 @@ const (
 
 const (
 	scriptNameMax  = 40 // bytes of a name
+	scriptWordMax  = 200
 	scriptLinesMax = 10_000
 )
 
@@ -93,6 +94,11 @@ func (s *scriptReader) check() error {
 var lineKinds = "seed, for, rules, network, disk, schedule, choose, lose, repeat, refuse, doubt, hosts, session, agent, person, client, at, or a verb of the agent, person or client above"
 
 func (s *scriptReader) read() error {
+	for _, word := range s.words {
+		if len(word) > scriptWordMax {
+			return s.failf("%.20q begins a word of %d bytes, and one may have %d", word, len(word), scriptWordMax)
+		}
+	}
 	first := s.words[0]
 	s.words = s.words[1:]
 	if err := s.readLine(first); err != nil {

@@ -3,6 +3,7 @@ package simulation_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -69,6 +70,7 @@ func TestScriptErrorsSayWhatIsAllowed(t *testing.T) {
 		{"session s1\nclient c in s1\nclock 10s", `line 3: "10s" stands where a jump is wanted: clock +10s, or -10s`},
 		{head + "at 1s partition h1 h1 for 1s", "line 3: a host always hears itself: name two"},
 		{head + "at 1s kill b for 1s", "line 3: there is no agent, person or client b"},
+		{"session " + strings.Repeat("a", 100_000), `line 1: "aaaaaaaaaaaaaaaaaaaa" begins a word of 100000 bytes, and one may have 200`},
 		{head + "at 1s move s9 to h1", "line 3: there is no session s9"},
 	} {
 		_, err := simulation.ParseScript(c.script)
