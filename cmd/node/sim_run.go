@@ -99,7 +99,7 @@ func (c *cli) simRun(ctx context.Context, s swarming) error {
 		Adjust: adjust, KeepGoing: s.keepGoing, Progress: bar.show})
 	bar.clear()
 	took := c.now().Sub(began)
-	if err := c.printSwarm(s, report, took); err != nil {
+	if err := c.printSwarm(s, report, took, ctx.Err() != nil); err != nil {
 		return err
 	}
 	switch {
@@ -118,7 +118,7 @@ type swarmFailureJSON struct {
 	Replay   string           `json:"replay"`
 }
 
-func (c *cli) printSwarm(s swarming, r simulation.SwarmReport, took time.Duration) error {
+func (c *cli) printSwarm(s swarming, r simulation.SwarmReport, took time.Duration, interrupted bool) error {
 	replay := func(f simulation.SeedFailure, verb string, more ...string) string {
 		return c.simLine(verb, append(s.spelled(f.Profile), more...), strconv.FormatUint(f.Seed, 10))
 	}
@@ -135,7 +135,8 @@ func (c *cli) printSwarm(s swarming, r simulation.SwarmReport, took time.Duratio
 			MessagesPerSecond  float64            `json:"messagesPerSecond"`
 			SimulatedPerSecond float64            `json:"simulatedPerSecond"`
 			Failed             []swarmFailureJSON `json:"failed"`
-		}{r.Seeds, s.first, r.Steps, r.Messages, r.Simulated.Seconds(), took.Seconds(), s.workers, rate(r.Seeds, took), rate(r.Messages, took), rate(int(r.Simulated.Seconds()), took), []swarmFailureJSON{}}
+			Interrupted        bool               `json:"interrupted,omitempty"`
+		}{r.Seeds, s.first, r.Steps, r.Messages, r.Simulated.Seconds(), took.Seconds(), s.workers, rate(r.Seeds, took), rate(r.Messages, took), rate(int(r.Simulated.Seconds()), took), []swarmFailureJSON{}, interrupted}
 		for _, f := range r.Failed {
 			doc.Failed = append(doc.Failed, swarmFailureJSON{f.Seed, f.Profile, simFailures(f.Failures), replay(f, "replay")})
 		}
@@ -146,7 +147,11 @@ func (c *cli) printSwarm(s swarming, r simulation.SwarmReport, took time.Duratio
 		c.broken(f.Failures)
 		c.printf("replay: %s\n", replay(f, "replay", "--trace"))
 	}
-	c.printf("%s, %s\n", counted(r.Seeds, "seed"), verdict(r))
+	end := ""
+	if interrupted {
+		end = "; interrupted before it was through"
+	}
+	c.printf("%s, %s%s\n", counted(r.Seeds, "seed"), verdict(r), end)
 	c.printf("%s\n", c.dim(fmt.Sprintf("%.0f schedules/s, %.0f messages/s, %.0f simulated seconds/s; %.1fs, %s",
 		rate(r.Seeds, took), rate(r.Messages, took), rate(int(r.Simulated.Seconds()), took), took.Seconds(), counted(s.workers, "worker"))))
 	return nil

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -73,5 +77,22 @@ func TestSimRun(t *testing.T) {
 	require.Equal(t, r.exit == 1, strings.Contains(r.out, "\nreplay: parley sim replay "), r.out)
 	r = runCLI(t, "", "", "sim", "run", "--seed", "7", "--hosts", "1", "--for", "3s", "--json")
 	require.Contains(t, r.out, `{"seeds":1,"first":7,`)
+	require.NotContains(t, r.out, "interrupted")
 	require.Empty(t, r.err)
+}
+
+// Who reads only what a run has printed must not take its beginning for all of it.
+func TestSimRunSaysThatItWasInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for args, says := range map[string]string{
+		"sim run":        ", every promise was kept; interrupted before it was through\n",
+		"sim run --json": `"interrupted":true}`,
+	} {
+		var out bytes.Buffer
+		c := &cli{out: &out, err: io.Discard, self: "parley", now: time.Now, newID: newID, width: widthDefault,
+			env: func(string) (string, bool) { return "", false }}
+		require.Equal(t, exitInterrupted, run(ctx, strings.Fields(args), c), args)
+		require.Contains(t, out.String(), says, args)
+	}
 }
