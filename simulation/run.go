@@ -62,12 +62,12 @@ func Run(p *Plan, opts Options) *Report {
 		w.fixed = p.undrawn()
 	}
 	w.start()
-	for w.steps < stepsMax && w.now < p.For.Milliseconds() && w.Step() {
+	for w.steps < w.stepsMax() && w.now < p.For.Milliseconds() && w.Step() {
 		continue
 	}
 	w.heal()
 	end := w.now + healingMax
-	for w.steps < stepsMax && w.now < end && !w.atRest() && w.Step() {
+	for w.steps < w.stepsMax() && w.now < end && !w.atRest() && w.Step() {
 		continue
 	}
 	failures := w.check()

@@ -17,3 +17,15 @@ func TestSameSeedSameTrace(t *testing.T) {
 		require.Equal(t, first.Steps, second.Steps)
 	}
 }
+
+// A long run takes many steps, and is not to blame for it.
+func TestADayComesToItsEnd(t *testing.T) {
+	for name, seed := range map[string]uint64{"calm": 1, "hard": 2, "swarm": 8} {
+		profile, _ := simulation.ProfileOf(name)
+		p := simulation.Draw(seed, profile)
+		p.For = simulation.ForMax
+		r := simulation.Run(p, simulation.Options{Silent: true})
+		require.Empty(t, r.Failures, name)
+		require.Greater(t, r.Took, simulation.ForMax, name)
+	}
+}
