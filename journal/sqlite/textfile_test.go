@@ -87,6 +87,8 @@ func TestTheIndexIsMadeAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
+		"cut in the middle": func(t *testing.T, path string) { shorten(t, path+textsSuffix, pageBytes*5/2) },
+		"cut in its header": func(t *testing.T, path string) { shorten(t, path+textsSuffix, 100) },
 		"of an older schema": func(t *testing.T, path string) {
 			raw(t, path+textsSuffix, fmt.Sprintf("PRAGMA user_version = %d; DROP TABLE texts", textsVersion-1))
 		},
@@ -133,6 +135,17 @@ func TestTheIndexIsMadeAgain(t *testing.T) {
 			wantFound(t, texts, "needle", "a b c")
 			wantFound(t, texts, "needle of b", "b")
 		})
+	}
+}
+
+// shorten cuts a file.
+func shorten(t *testing.T, path string, to int64) {
+	t.Helper()
+	if info, err := os.Stat(path); err != nil || info.Size() <= to {
+		t.Fatalf("%s cannot be cut to %d bytes: %v, %v", path, to, info, err)
+	}
+	if err := os.Truncate(path, to); err != nil {
+		t.Fatal(err)
 	}
 }
 

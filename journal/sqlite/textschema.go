@@ -1,8 +1,10 @@
 package sqlite
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"strings"
@@ -152,27 +154,57 @@ func countSpans(row fts5.Context, result sqlite3.Context, _ ...sqlite3.Value) {
 }
 
 // openTexts opens the index and makes it ready to be written: its tables are
-// those of this version. Files of other programs are refused, as in prepare.
+// those of this version. Files of other programs are refused, as in prepare. One
+// of ours that is so damaged that it cannot be opened is made anew.
 func openTexts(path string) (*conn, error) {
 	if err := touch(path); err != nil {
 		return nil, fault(path, "opening it", err)
 	}
-	c, err := dialTexts(path, textsCacheKiB)
+	c, again, err := tryTexts(path)
+	if again || messages.CodeOf(err) == messages.JournalCorrupt && isOurTexts(path) {
+		if err := removeTexts(path); err != nil {
+			return nil, err
+		}
+		if err := touch(path); err != nil {
+			return nil, fault(path, "opening it", err)
+		}
+		if c, again, err = tryTexts(path); again {
+			err = messages.Refuse(messages.JournalIO, "the text index %s cannot be made", path)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
-	again, err := c.prepareTexts()
-	if err == nil && !again {
-		return c, nil
+	return c, nil
+}
+
+// tryTexts is openTexts with the file as it is. again says that it is ours and
+// must be made anew.
+func tryTexts(path string) (c *conn, again bool, err error) {
+	if c, err = dialTexts(path, textsCacheKiB); err != nil {
+		return nil, false, err
 	}
-	c.discard()
+	if again, err = c.prepareTexts(); err != nil || again {
+		c.discard()
+		c = nil
+	}
+	return c, again, err
+}
+
+// isOurTexts says whether a file that SQLite cannot open names itself as an index
+// that this version may throw away.
+func isOurTexts(path string) bool {
+	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return false
 	}
-	if err := removeTexts(path); err != nil {
-		return nil, err
+	defer f.Close()
+	head := make([]byte, 72) // https://sqlite.org/fileformat.html#the_database_header
+	if _, err := io.ReadFull(f, head); err != nil {
+		return false
 	}
-	return openTexts(path)
+	return string(head[:16]) == "SQLite format 3\x00" &&
+		binary.BigEndian.Uint32(head[68:]) == textsApplicationID && binary.BigEndian.Uint32(head[60:]) <= textsVersion
 }
 
 // prepareTexts makes the tables, unless they are there. again says that the file
