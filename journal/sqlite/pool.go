@@ -58,7 +58,14 @@ func (p *pool) do(ctx context.Context, doing string, read func(*conn) error) err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	defer func() { p.slots <- c }()
+	over := false
+	defer func() {
+		if c != nil && !over { // a panic: nobody knows what it is in the middle of
+			c.discard()
+			c = nil
+		}
+		p.slots <- c
+	}()
 	if c == nil {
 		var err error
 		if c, err = p.dial(); err != nil {
@@ -77,6 +84,7 @@ func (p *pool) do(ctx context.Context, doing string, read func(*conn) error) err
 	}
 	c.SetInterrupt(ctx)
 	err := read(c)
+	over = true
 	c.SetInterrupt(context.Background())
 	if !c.GetAutocommit() {
 		if e := c.query("ROLLBACK", nil); e != nil {

@@ -138,6 +138,49 @@ func TestTheIndexIsMadeAgain(t *testing.T) {
 	}
 }
 
+// What is damaged inside of a row is found by nobody but its reader.
+func TestATornRowOfTheIndexIsDamage(t *testing.T) {
+	const tear = "UPDATE sessions SET header = x'00' WHERE name = 'b'"
+	t.Run("found by a search", func(t *testing.T) {
+		t.Parallel()
+		path := past(t, true)
+		raw(t, path+textsSuffix, tear)
+		wantFound(t, mustOpenTexts(t, mustOpen(t, path, options{})), "needle", "a b c")
+	})
+	t.Run("found by the follower", func(t *testing.T) {
+		t.Parallel()
+		path := past(t, true)
+		raw(t, path+textsSuffix, tear)
+		j := mustOpen(t, path, options{})
+		opened, err := journaltest.Open(j, "b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = journaltest.Append(j, journal.Batch{Session: "b", Epoch: opened.Epoch, Seq: 2, Events: []sessionlog.Event{journaltest.User("late needle").At(2, 1)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts := mustOpenTexts(t, j)
+		wantFound(t, texts, "late needle", "b")
+		wantFound(t, texts, "needle", "a b c")
+	})
+}
+
+// A search that panics leaves nothing behind that another one trips over.
+func TestAPanicOfASearchHoldsNothing(t *testing.T) {
+	texts := mustOpenTexts(t, mustOpen(t, past(t, true), options{}))
+	for range textsReadersMax + 1 {
+		func() {
+			defer func() { _ = recover() }()
+			_ = texts.search(t.Context(), "panicking", func(*conn) error { panic("no") })
+		}()
+	}
+	wantFound(t, texts, "needle", "a b c")
+	if err := texts.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // shorten cuts a file.
 func shorten(t *testing.T, path string, to int64) {
 	t.Helper()

@@ -192,17 +192,22 @@ func (t *Texts) search(ctx context.Context, doing string, read func(*conn) error
 		if err != nil {
 			return err
 		}
-		t.using.RLock()
-		err = t.pool.do(ctx, doing, func(c *conn) error {
-			if err := c.query("BEGIN", nil); err != nil {
-				return err
-			}
-			return read(c)
-		})
-		t.using.RUnlock()
+		err = t.read(ctx, doing, read)
 		if messages.CodeOf(err) != messages.JournalCorrupt || !again {
 			return err
 		}
 		t.doubt()
 	}
+}
+
+// read runs a read of the index as it is.
+func (t *Texts) read(ctx context.Context, doing string, read func(*conn) error) error {
+	t.using.RLock()
+	defer t.using.RUnlock() // after a panic, too, or the index could not be closed
+	return t.pool.do(ctx, doing, func(c *conn) error {
+		if err := c.query("BEGIN", nil); err != nil {
+			return err
+		}
+		return read(c)
+	})
 }

@@ -92,8 +92,7 @@ func (s *textSearch) run() (page journal.TextPage, err error) {
 
 // troubled lists the sessions that would be searched.
 func (s *textSearch) troubled() (out []journal.Trouble, err error) {
-	err = s.c.query(selectTextSession+" INDEXED BY sessions_trouble WHERE trouble > 0 ORDER BY name", func(st *sqlite3.Stmt) bool {
-		one := scanTextSession(st)
+	err = s.c.sessions(selectTextSession+" INDEXED BY sessions_trouble WHERE trouble > 0 ORDER BY name", func(one *textSession) bool {
 		if one.header != nil && s.sieve.Session(*one.header) || one.header == nil && s.sieve.Unknown(one.name) {
 			out = append(out, *one.troubled())
 		}
@@ -116,8 +115,8 @@ func (s *textSearch) session(id int64) (*textSession, error) {
 }
 
 func (c *conn) textSession(id int64) (out *textSession, err error) {
-	err = c.query(selectTextSession+" WHERE id = ?", func(st *sqlite3.Stmt) bool {
-		out = scanTextSession(st)
+	err = c.sessions(selectTextSession+" WHERE id = ?", func(one *textSession) bool {
+		out = one
 		return false
 	}, id)
 	return out, err
@@ -388,8 +387,7 @@ func (s *textSearch) expression() (match string, count bool) {
 // not know.
 func (s *textSearch) admitted() (out []int64, err error) {
 	f := s.q.Sessions
-	visit := func(st *sqlite3.Stmt) bool {
-		one := scanTextSession(st)
+	visit := func(one *textSession) bool {
 		if one.trouble == soundLog && s.sieve.Session(*one.header) {
 			out = append(out, one.id)
 			s.sessions[one.id] = one
@@ -399,24 +397,24 @@ func (s *textSearch) admitted() (out []int64, err error) {
 	switch {
 	case f.IDs != nil:
 		for _, id := range f.IDs {
-			if err := s.c.query(selectTextSession+" WHERE name = ?", visit, id); err != nil {
+			if err := s.c.sessions(selectTextSession+" WHERE name = ?", visit, id); err != nil {
 				return nil, err
 			}
 		}
 	case f.Parents != nil && !f.Roots:
 		for _, parent := range f.Parents {
-			if err := s.c.query(selectTextSession+" WHERE parent = ? AND parent <> ''", visit, parent); err != nil {
+			if err := s.c.sessions(selectTextSession+" WHERE parent = ? AND parent <> ''", visit, parent); err != nil {
 				return nil, err
 			}
 		}
 	case f.CWDs != nil:
 		for _, cwd := range f.CWDs {
-			if err := s.c.query(selectTextSession+" WHERE workspace = (SELECT id FROM workspaces WHERE cwd = ?)", visit, cwd); err != nil {
+			if err := s.c.sessions(selectTextSession+" WHERE workspace = (SELECT id FROM workspaces WHERE cwd = ?)", visit, cwd); err != nil {
 				return nil, err
 			}
 		}
 	default:
-		err = s.c.query(selectTextSession, visit)
+		err = s.c.sessions(selectTextSession, visit)
 	}
 	return out, err
 }
@@ -458,8 +456,7 @@ func (s *textSearch) close() error {
 		return nil
 	}
 	var open []*textSession
-	err := s.c.query(selectTextSession+" INDEXED BY sessions_opened WHERE opened >= 0", func(st *sqlite3.Stmt) bool {
-		one := scanTextSession(st)
+	err := s.c.sessions(selectTextSession+" INDEXED BY sessions_opened WHERE opened >= 0", func(one *textSession) bool {
 		if one.trouble == soundLog && s.sieve.Session(*one.header) && !s.sieve.Live(one.name) {
 			open = append(open, one)
 		}
@@ -547,8 +544,8 @@ func (t *Texts) profiles(ctx context.Context, keys []string, sql string) (out []
 	err = t.search(ctx, "describing sessions", func(c *conn) error {
 		out = nil
 		for _, key := range keys {
-			err := c.query(sql, func(st *sqlite3.Stmt) bool {
-				out = append(out, scanTextSession(st).profile())
+			err := c.sessions(sql, func(one *textSession) bool {
+				out = append(out, one.profile())
 				return true
 			}, key)
 			if err != nil {

@@ -51,6 +51,21 @@ func scanTextSession(s *sqlite3.Stmt) *textSession {
 	return out
 }
 
+// sessions visits the rows that a query for selectTextSession finds. A row of
+// which the header is gone, although the log is sound, is damage of the index.
+func (c *conn) sessions(sql string, visit func(*textSession) bool, args ...any) error {
+	torn := false
+	err := c.query(sql, func(st *sqlite3.Stmt) bool {
+		s := scanTextSession(st)
+		torn = s.header == nil && s.trouble == soundLog
+		return !torn && visit(s)
+	}, args...)
+	if err == nil && torn {
+		err = fmt.Errorf("the row of a session cannot be read: %w", sqlite3.CORRUPT)
+	}
+	return err
+}
+
 // profile is what is shown of a session.
 func (s *textSession) profile() journal.Profile {
 	out := journal.Profile{Session: s.name, Header: sessionlog.Header{ID: s.name}, Events: s.next, Title: s.title, Titled: s.titled, Trouble: s.troubled()}
@@ -142,11 +157,7 @@ func (w *textWriter) saveAll() error {
 }
 
 func (w *textWriter) load(id int64) (s *textSession, err error) {
-	err = w.c.query(selectTextSession+" WHERE id = ?", func(st *sqlite3.Stmt) bool {
-		s = scanTextSession(st)
-		return false
-	}, id)
-	if err != nil || s == nil {
+	if s, err = w.c.textSession(id); err != nil || s == nil {
 		return nil, err
 	}
 	s.secrets = map[string]bool{}
