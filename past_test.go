@@ -32,13 +32,13 @@ func pastNode(t *testing.T, set func(*parley.Config)) (*parley.Node, *parley.Age
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, node.Close(context.WithoutCancel(t.Context()))) })
 	for _, s := range []struct{ id, cwd, parent, text string }{
-		{"earlier", "/work", "", "we chose the postgres needle for deployment"},
-		{"kid", "/work", "earlier", "部署在上海的服务器"},
+		{"earlier", "/srv/work", "", "we chose the postgres needle for deployment"},
+		{"kid", "/srv/work", "earlier", "部署在上海的服务器"},
 		{"foreign", "/elsewhere", "", "a needle of somebody else"},
 	} {
 		imported(t, node, s.id, s.cwd, s.parent, s.text)
 	}
-	agent, err := node.Attach(t.Context(), "me", "root-1", parley.AttachOptions{Dir: "/work"})
+	agent, err := node.Attach(t.Context(), "me", "root-1", parley.AttachOptions{Dir: "/srv/work"})
 	require.NoError(t, err)
 	_, err = agent.BeginTurn(t.Context(), 0)
 	require.NoError(t, err)
@@ -97,7 +97,7 @@ func TestAnAgentFindsPastWorkOfItsWorkspace(t *testing.T) {
 func TestS002ReadingWritesNothing(t *testing.T) {
 	t.Parallel()
 	node, agent := pastNode(t, nil)
-	_, err := node.Import(t.Context(), "", strings.NewReader(`{"type":"session","version":3,"id":"cut","createdAt":1,"cwd":"/work","isSeeded":false,"delegationDepth":0}
+	_, err := node.Import(t.Context(), "", strings.NewReader(`{"type":"session","version":3,"id":"cut","createdAt":1,"cwd":"/srv/work","isSeeded":false,"delegationDepth":0}
 {"type":"turn/start","seq":0,"time":1,"data":{"turn":1}}
 {"type":"step/start","seq":1,"time":1,"data":{"turn":1,"step":1}}
 `))
@@ -216,8 +216,8 @@ func TestPastWorkThroughConnect(t *testing.T) {
 func TestPastWorkThroughMCP(t *testing.T) {
 	t.Parallel()
 	node, _ := pastNode(t, func(cfg *parley.Config) { cfg.ResultBytesMax = 2000 })
-	imported(t, node, "long", "/work", "", "needle "+strings.Repeat("on and on ", 1000))
-	client := piped(t, node, parley.MCPOptions{Session: "pipe", Workspace: "/work"})
+	imported(t, node, "long", "/srv/work", "", "needle "+strings.Repeat("on and on ", 1000))
+	client := piped(t, node, parley.MCPOptions{Session: "pipe", Workspace: "/srv/work"})
 	call := func(tool string, args map[string]any) (string, bool) {
 		res, err := client.CallTool(t.Context(), &sdk.CallToolParams{Name: tool, Arguments: args})
 		require.NoError(t, err)

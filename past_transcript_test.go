@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "write the transcript of docs/past-work-transcript.md again")
 
-const shop = "/home/ann/shop"
+const shop = "/srv/shop"
 
 // The calls of the transcript, as a model would make them one after another.
 var transcript = []struct{ why, tool, args string }{
@@ -42,7 +42,7 @@ func TestTranscriptOfPastWork(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, node.Close(context.WithoutCancel(t.Context()))) })
 	importLogs(t, node, dir)
-	imported(t, node, "elsewhere", "/home/bob/garden", "", "event sourcing of tulips")
+	imported(t, node, "elsewhere", "/srv/garden", "", "event sourcing of tulips")
 
 	client := piped(t, node, parley.MCPOptions{Session: "today", Workspace: shop})
 	var page bytes.Buffer

@@ -82,13 +82,13 @@ func small() *stub {
 	return &stub{
 		step: 7,
 		all: []Session{
-			{ID: "me", CWD: "/work", Created: 1, Live: true, Persisted: true},
-			{ID: "near", CWD: "/work", Created: 2, Title: "Near", Persisted: true},
+			{ID: "me", CWD: "/srv/work", Created: 1, Live: true, Persisted: true},
+			{ID: "near", CWD: "/srv/work", Created: 2, Title: "Near", Persisted: true},
 			{ID: "far", CWD: "/else", Created: 3, Title: "Secret", Persisted: true},
 			{ID: "bare", Created: 4, Persisted: true},
 		},
 		pages: map[string]Page{},
-		logs: map[string]Log{"near": {Header: sessionlog.Header{ID: "near", CWD: "/work"}, Events: []sessionlog.Event{
+		logs: map[string]Log{"near": {Header: sessionlog.Header{ID: "near", CWD: "/srv/work"}, Events: []sessionlog.Event{
 			sessionlog.NewEvent("turn/start", map[string]int{"turn": 1}).At(0, 0)}}},
 	}
 }

@@ -154,7 +154,7 @@ func TestS037TooManyValues(t *testing.T) {
 
 // Pages are followed to the cap; what is not accepted does not count (S-040).
 func TestS040TheCap(t *testing.T) {
-	hit := func(id string) Hit { return Hit{Session: Session{ID: id, CWD: "/work"}} }
+	hit := func(id string) Hit { return Hit{Session: Session{ID: id, CWD: "/srv/work"}} }
 	for _, c := range []struct {
 		third string
 		more  bool
@@ -251,7 +251,7 @@ func TestS130TheCallersOwnReasonComesBack(t *testing.T) {
 
 func TestS102ARingOfAncestors(t *testing.T) {
 	corpus := small()
-	corpus.all = append(corpus.all, Session{ID: "x", CWD: "/work", Parent: "y"}, Session{ID: "y", CWD: "/work", Parent: "x"})
+	corpus.all = append(corpus.all, Session{ID: "x", CWD: "/srv/work", Parent: "y"}, Session{ID: "y", CWD: "/srv/work", Parent: "x"})
 	_, err := run(t, corpus, "me", TraceSession, `{"session_id":"x"}`)
 	assert.Equal(t, "INVALID_LINEAGE", code(err))
 }
@@ -259,8 +259,8 @@ func TestS102ARingOfAncestors(t *testing.T) {
 func TestS018WhatIsHiddenIsCutOff(t *testing.T) {
 	corpus := small()
 	corpus.all = append(corpus.all,
-		Session{ID: "hidden", CWD: "/else", Parent: "near", Created: 5}, Session{ID: "below", CWD: "/work", Parent: "hidden", Created: 6},
-		Session{ID: "kid", CWD: "/work", Parent: "near", Created: 7, Persisted: true, Title: "Kid"}, Session{ID: "grandkid", CWD: "/work", Parent: "kid", Created: 8, Live: true})
+		Session{ID: "hidden", CWD: "/else", Parent: "near", Created: 5}, Session{ID: "below", CWD: "/srv/work", Parent: "hidden", Created: 6},
+		Session{ID: "kid", CWD: "/srv/work", Parent: "near", Created: 7, Persisted: true, Title: "Kid"}, Session{ID: "grandkid", CWD: "/srv/work", Parent: "kid", Created: 8, Live: true})
 	text, err := run(t, corpus, "me", TraceSession, `{"session_id":"near"}`)
 	require.NoError(t, err)
 	assert.Equal(t, strings.Join([]string{
@@ -344,7 +344,7 @@ func TestTheParameters(t *testing.T) {
 func TestS003UnknownArgumentsAreIgnored(t *testing.T) {
 	corpus := small()
 	for i := range 3 {
-		corpus.pages[""] = Page{Hits: append(corpus.pages[""].Hits, Hit{Session: Session{ID: fmt.Sprint(i), CWD: "/work"}})}
+		corpus.pages[""] = Page{Hits: append(corpus.pages[""].Hits, Hit{Session: Session{ID: fmt.Sprint(i), CWD: "/srv/work"}})}
 	}
 	text, err := run(t, corpus, "me", SearchSessions, `{"query":"x","limit":1,"cursor":"y"}`)
 	require.NoError(t, err)
@@ -362,7 +362,7 @@ func TestS014ACallerWithoutAWorkspaceSeesItself(t *testing.T) {
 func TestS023OneReadForAllParents(t *testing.T) {
 	corpus := small()
 	for i := range 9 {
-		corpus.pages[""] = Page{Hits: append(corpus.pages[""].Hits, Hit{Session: Session{ID: fmt.Sprint(i), CWD: "/work", Parent: []string{"near", "far", "gone"}[i%3]}})}
+		corpus.pages[""] = Page{Hits: append(corpus.pages[""].Hits, Hit{Session: Session{ID: fmt.Sprint(i), CWD: "/srv/work", Parent: []string{"near", "far", "gone"}[i%3]}})}
 	}
 	text, err := run(t, corpus, "me", SearchSessions, `{"query":"x"}`)
 	require.NoError(t, err)
@@ -375,7 +375,7 @@ func TestS023OneReadForAllParents(t *testing.T) {
 // search again.
 func TestS041ACorpusThatChangesBetweenPages(t *testing.T) {
 	corpus := small()
-	corpus.pages[""] = Page{Hits: []Hit{{Session: Session{ID: "near", CWD: "/work"}}}, Next: "1"}
+	corpus.pages[""] = Page{Hits: []Hit{{Session: Session{ID: "near", CWD: "/srv/work"}}}, Next: "1"}
 	searches := 0
 	corpus.trip = func(asked string) error {
 		if asked == "search" {
