@@ -278,8 +278,19 @@ func (c *call) endForeground(ctx context.Context) {
 
 // takeBack withdraws the question of a request that was gone before its client
 // asked the same again, when nobody had noticed yet: the two are one, and a
-// person has seen both for a moment. An answer that came first stands.
+// person has seen both for a moment. An answer that came first stands, and so
+// does the question if a third request has joined it since it was given up: while
+// this one asks, no other can.
 func (c *call) takeBack(ctx context.Context) {
+	select {
+	case c.alive.of.asking <- struct{}{}:
+		defer func() { <-c.alive.of.asking }()
+	case <-ctx.Done():
+		return
+	}
+	if !c.alive.last() {
+		return
+	}
 	_, err := c.door.port.Do(ctx, &messages.WithdrawQuestionRequest{
 		Session: c.who.session, Root: Root, CallId: c.id, By: byOf(c.who), Reason: "asked again"})
 	if err != nil {

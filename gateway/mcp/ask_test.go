@@ -384,6 +384,46 @@ func TestTheForegroundEndsWithTheLastRequestThatWaitsInIt(t *testing.T) {
 	require.Zero(t, r.write())
 }
 
+// Nor is a question taken back that a third request has joined meanwhile: it
+// would be told of an end that nobody wanted.
+func TestAQuestionThatWasJoinedIsNotTakenBack(t *testing.T) {
+	r := newStage(t)
+	r.lives(func(l *life) { l.session = "demo" })
+	client := r.client("any")
+	lost := r.call(client, toolAsk, shipIt)
+	first := r.node.open(t, 1)[0]
+	giveUp := r.lastEnd()
+	r.clock.pass(time.Second)
+	r.call(client, toolAsk, shipIt)
+	r.node.open(t, 2)
+	joined := make(chan struct{})
+	says(r.node, func(m *messages.AskRequest) (messages.Reply, error) {
+		if m.GetResume() {
+			return nil, nil
+		}
+		return &messages.AskResponse{CallId: first.call, Joined: first.attempt, Outcome: &messages.AskResponse_Continued{Continued: &messages.Continued{}}}, nil
+	})
+	says(r.node, func(*messages.CollectRepliesRequest) (messages.Reply, error) {
+		select {
+		case <-joined:
+		default:
+			close(joined) // it listens to the first question now
+		}
+		return &messages.CollectRepliesResponse{State: "continued"}, nil
+	})
+	says(r.node, func(m *messages.EndForegroundRequest) (messages.Reply, error) {
+		if m.GetAttempt() == first.attempt {
+			r.call(client, toolAsk, shipIt)
+			<-joined
+		}
+		return nil, nil
+	})
+	giveUp(errors.New("it was gone"))
+	pendingOf(t, r.result(lost))
+	require.Empty(t, told[*messages.WithdrawQuestionRequest](r.node))
+	r.hangUp("over")
+}
+
 // others spells the attempts that live in a session.
 func (d *Door) others(session string) string {
 	r := d.alive.enter(session, "", time.Time{}, nil)
