@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/parleyrun/parley/journal"
@@ -219,6 +220,33 @@ func TestADamagedIndexHealsItself(t *testing.T) {
 	say(t, j, "d", "needle of d") // what its connections have in their caches is old now
 	wantFound(t, texts, "needle", "a b c d")
 	wantFound(t, texts, "needle of c", "c")
+}
+
+// One that is removed while it is open, too.
+func TestARemovedIndexIsMadeAnewBehindASearch(t *testing.T) {
+	for _, ends := range [][]string{{"", "-wal", "-shm"}, {""}} {
+		path := past(t, true)
+		j := mustOpen(t, path, options{})
+		texts := mustOpenTexts(t, j)
+		wantFound(t, texts, "needle", "a b c")
+		for _, end := range ends {
+			if err := os.Remove(path + textsSuffix + end); err != nil {
+				t.Fatal(err)
+			}
+		}
+		say(t, j, "d", "needle of d")
+		var all sync.WaitGroup
+		for range 2 * textsReadersMax { // more than have a connection
+			all.Go(func() {
+				page, err := find(t.Context(), texts, "needle")
+				if err != nil || len(page.Hits) != 4 {
+					t.Errorf("%d hits, %v; want 4", len(page.Hits), err)
+				}
+			})
+		}
+		all.Wait()
+		wantFound(t, texts, "needle of d", "d")
+	}
 }
 
 func TestAFileThatIsNotTheIndexIsRefused(t *testing.T) {

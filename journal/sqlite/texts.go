@@ -2,6 +2,9 @@ package sqlite
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"os"
 	"sync"
 	"time"
 
@@ -10,8 +13,8 @@ import (
 )
 
 // Texts is the text index of a journal, in a file of its own beside it, named
-// like it with -texts. The file can be removed while the journal is closed, and
-// is then made anew. Make one with Journal.OpenTexts.
+// like it with -texts. The file can be removed at any time, and is then made anew.
+// Make one with Journal.OpenTexts.
 //
 // One goroutine follows the records of the journal by position (textindex.go).
 // It comes to them a moment after they were appended, or at once when a search
@@ -182,9 +185,13 @@ func (t *Texts) wait(ctx context.Context) error {
 }
 
 // search runs a read of the index that has all there is, once more if the file
-// was found to be damaged and has been made anew.
+// was found to be damaged and has been made anew. One that was removed is made
+// anew before.
 func (t *Texts) search(ctx context.Context, doing string, read func(*conn) error) error {
 	for again := true; ; again = false {
+		if _, err := os.Lstat(t.path); errors.Is(err, fs.ErrNotExist) && again {
+			t.doubt()
+		}
 		err := t.wait(ctx)
 		if messages.CodeOf(err) == messages.JournalCorrupt && again { // and is to be made anew by now
 			continue
