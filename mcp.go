@@ -203,6 +203,11 @@ func (p mcpPort) CallQueryTool(ctx context.Context, req *messages.CallQueryToolR
 	return p.node.past.CallQueryTool(ctx, req)
 }
 
+func (p mcpPort) Workspace(ctx context.Context, session string) (string, error) {
+	row, err := p.node.Session(ctx, session)
+	return row.GetCwd(), err
+}
+
 // moduleVersion is the version of this module in the program that holds it.
 func moduleVersion() string {
 	info, ok := debug.ReadBuildInfo()

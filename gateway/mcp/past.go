@@ -51,10 +51,31 @@ func (d *Door) past(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToo
 	if err := d.attach(ctx, who); err != nil {
 		return fail(err, who.meta("")), nil
 	}
+	if err := d.ofWorkspace(ctx, who); err != nil {
+		return fail(err, who.meta("")), nil
+	}
 	res, err := d.port.CallQueryTool(ctx, &messages.CallQueryToolRequest{
 		Session: who.session, Root: Root, Tool: req.Params.Name, Arguments: string(req.Params.Arguments)})
 	if err != nil {
 		return fail(err, who.meta("")), nil
 	}
 	return &sdk.CallToolResult{Meta: who.meta(""), Content: []sdk.Content{&sdk.TextContent{Text: res.GetText()}}}, nil
+}
+
+// ofWorkspace refuses a session that the model named and that is not of the
+// endpoint's workspace: every session of this door speaks as one root, and a
+// name is no right to see what another agent may (S-010). One that does not exist
+// is refused alike (S-013).
+func (d *Door) ofWorkspace(ctx context.Context, who caller) error {
+	if who.ours {
+		return nil
+	}
+	workspace, err := d.port.Workspace(ctx, who.session)
+	if code := messages.CodeOf(err); err != nil && code != messages.NotFound {
+		return err
+	}
+	if err != nil || workspace != who.life.workspace {
+		return messages.Refuse(messages.QueryUnauthorized, "session %s is not of the workspace that this endpoint works in", quote(who.session))
+	}
+	return nil
 }

@@ -24,6 +24,10 @@ type Port interface {
 	// CallQueryTool makes one call of a session query tool. It is asked only
 	// where Options.QueryTools mounts them.
 	CallQueryTool(ctx context.Context, req *messages.CallQueryToolRequest) (*messages.CallQueryToolResponse, error)
+
+	// Workspace tells the working directory of a session; empty: it has none.
+	// messages.NotFound: there is no such session.
+	Workspace(ctx context.Context, session string) (string, error)
 }
 
 // Options of the door.

@@ -467,3 +467,11 @@ func (n *standIn) CallQueryTool(_ context.Context, req *messages.CallQueryToolRe
 	}
 	return &messages.CallQueryToolResponse{Text: req.GetSession() + " " + req.GetRoot() + " " + req.GetTool() + " " + req.GetArguments()}, nil
 }
+
+// Workspace knows one session of a workspace, and says of every other that there is none.
+func (n *standIn) Workspace(_ context.Context, session string) (string, error) {
+	if session == "of-work" {
+		return "/work", nil
+	}
+	return "", messages.Refuse(messages.NotFound, "no")
+}

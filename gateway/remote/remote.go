@@ -210,6 +210,18 @@ func (n *Node) CallQueryTool(ctx context.Context, req *messages.CallQueryToolReq
 	return res.Msg, nil
 }
 
+// Workspace tells the working directory of a session.
+func (n *Node) Workspace(ctx context.Context, session string) (string, error) {
+	res, err := n.sessions.GetSession(ctx, connect.NewRequest(&messages.GetSessionRequest{Session: session}))
+	if err != nil {
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+		return "", n.explain(err)
+	}
+	return res.Msg.GetSession().GetCwd(), nil
+}
+
 // explain reads the refusal that an error carries, or says what became of the
 // connection.
 func (n *Node) explain(err error) error {
