@@ -197,6 +197,8 @@ func TestPastWorkThroughConnect(t *testing.T) {
 	_, err = past.Search(t.Context(), connect.NewRequest(&messages.SearchRequest{Query: "other", Limit: 2, After: first.Msg.GetNext()}))
 	assert.ErrorContains(t, err, string(messages.QueryInvalidCursor))
 
+	_, err = past.Search(t.Context(), connect.NewRequest(&messages.SearchRequest{Query: "needle", Workspaces: []string{""}}))
+	require.ErrorContains(t, err, "SESSION_QUERY_INVALID_FILTER")
 	list, err := past.ListQueryTools(t.Context(), connect.NewRequest(&messages.ListQueryToolsRequest{}))
 	require.NoError(t, err)
 	assert.Len(t, list.Msg.GetTools(), 5)

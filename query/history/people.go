@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"slices"
 
 	"github.com/parleyrun/parley/messages"
 	"github.com/parleyrun/parley/query"
@@ -83,6 +84,9 @@ func (t *Tools) wanted(req *messages.SearchRequest) (*Search, error) {
 		if err := among(name, list, allowed); err != nil {
 			return nil, err
 		}
+	}
+	if slices.Contains(s.CWDs, "") {
+		return nil, badFilter("workspaces holds an empty one; leave the list out to search everywhere")
 	}
 	var err error
 	if s.Query, err = queryOf(given); err != nil {
