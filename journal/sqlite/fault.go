@@ -32,6 +32,9 @@ func fault(path, doing string, err error) error {
 		err = fmt.Errorf("%w: %w", err, last)
 	}
 	if isTexts(path) {
+		if code == messages.JournalCorrupt { // and its remedy speaks of backups
+			err = fmt.Errorf("%w; it has nothing that the journal has not: move it away, and it is made anew", err)
+		}
 		return messages.Refuse(code, "the text index %s failed while %s: %v", path, doing, err)
 	}
 	return messages.Refuse(code, "the journal %s failed while %s: %v", path, doing, err)

@@ -280,8 +280,12 @@ func TestAFileThatIsNotTheIndexIsRefused(t *testing.T) {
 			}
 			j := mustOpen(t, path, options{})
 			for range 2 {
-				if _, err := j.OpenTexts(); messages.CodeOf(err) != c.code || !strings.Contains(err.Error(), path+textsSuffix) {
+				_, err := j.OpenTexts()
+				if messages.CodeOf(err) != c.code || !strings.Contains(err.Error(), path+textsSuffix) {
 					t.Fatalf("opened with %v, want %s", err, c.code)
+				}
+				if !strings.Contains(err.Error(), "move it away") && !strings.Contains(err.Error(), "remove the file") {
+					t.Fatalf("%v does not say that the file can be done without", err)
 				}
 			}
 			if after, _ := os.ReadFile(path + textsSuffix); !bytes.Equal(before, after) {
