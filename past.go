@@ -3,6 +3,7 @@ package parley
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 
 	"github.com/parleyrun/parley/gateway"
 	"github.com/parleyrun/parley/journal"
@@ -28,7 +29,13 @@ func openPast(n *Node) (*past, error) {
 	cfg := history.Config{MaxResults: n.cfg.SearchResultsMax, SearchTimeout: n.cfg.SearchTimeout}
 	var err error
 	if p.texts, err = openTexts(n.journal, n.cfg.SearchOff); err != nil {
-		return nil, err
+		// Questions are not to wait for a file that can be made anew.
+		n.cfg.Logger.LogAttrs(context.Background(), slog.LevelError, "no search: the text index cannot be opened; it can be moved away, and is then made anew",
+			slog.String("err", err.Error()))
+		corpus.Off = true
+		if p.texts, err = openTexts(n.journal, true); err != nil {
+			return nil, err
+		}
 	}
 	corpus.Texts = p.texts
 	if n.cfg.WorkspaceRoot != "" {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -162,6 +163,20 @@ func TestQueryToolsAreMountedExplicitly(t *testing.T) {
 	tools, err := piped(t, node, parley.MCPOptions{Session: "pipe"}).ListTools(t.Context(), nil)
 	require.NoError(t, err)
 	assert.Len(t, tools.Tools, 3) // S-001
+}
+
+// A text index that cannot be opened stops nothing but search.
+func TestANodeServesWithoutItsTextIndex(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "journal.db")
+	require.NoError(t, os.MkdirAll(path+"-texts/somebody's", 0o755)) // it is a folder
+	node, agent := pastNode(t, func(cfg *parley.Config) { cfg.Path = path })
+	_, err := node.Search(t.Context(), &messages.SearchRequest{Query: "needle"})
+	assert.Equal(t, messages.QuerySearchDisabled, messages.CodeOf(err))
+	text, err := agent.CallQueryTool(t.Context(), "session_event_read", json.RawMessage(`{"session_id":"earlier","seq":0}`))
+	require.NoError(t, err)
+	assert.Contains(t, text, "needle")
+	require.DirExists(t, path+"-texts/somebody's")
 }
 
 // Over the wire: pages that fit together (S-164), one hit a session (S-022), the tools, and refusals with their codes.
