@@ -198,7 +198,7 @@ func isOurTexts(path string) bool {
 	if err != nil {
 		return false
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	head := make([]byte, 72) // https://sqlite.org/fileformat.html#the_database_header
 	if _, err := io.ReadFull(f, head); err != nil {
 		return false
