@@ -1,6 +1,7 @@
 package simulation_test
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -52,6 +53,33 @@ func answers(l *simulation.Loop) {
 	l.Answer("deploy", "Yes")
 }
 
+// deployed is a plan in which the agent's process dies once.
+func deployed(seed uint64) *simulation.Plan {
+	return &simulation.Plan{
+		Seed: seed, Hosts: 1, For: 20 * time.Second, Sessions: []simulation.SessionPlan{{Name: "s1"}},
+		Network: simulation.NetworkPlan{DelayMax: 3 * time.Second},
+		Rules:   simulation.RulesPlan{Timeout: 2 * time.Second},
+		Parties: []simulation.PartyPlan{
+			{Kind: simulation.AgentParty, Name: "agent", Session: "s1", Root: "bot"},
+			{Kind: simulation.PersonParty, Name: "ann", Session: "s1"}},
+		Faults: []simulation.FaultPlan{{At: time.Duration(seed%20) * time.Second, What: "kill", Party: "agent", For: time.Second}},
+	}
+}
+
+// programs are a new agent and a person, and the promise that is the agent's own.
+func programs(careful bool) simulation.Options {
+	d := &deployer{careful: careful, noted: map[string]bool{}}
+	return simulation.Options{
+		Programs: map[string]simulation.Program{"agent": d.run, "ann": answers},
+		Check: func(*simulation.History) []simulation.Failure {
+			if d.deploys < 2 {
+				return nil
+			}
+			return []simulation.Failure{{Invariant: "deployed once", Text: fmt.Sprintf("deployed %d times", d.deploys)}}
+		},
+	}
+}
+
 // A loop that deals with a reply before it notes that it has deals with it
 // twice, when it crashes at the wrong moment: the reply is listed again, as it
 // must be. A few seeds find that; with a note first, no seed does.
@@ -59,17 +87,7 @@ func Example() {
 	for _, careful := range []bool{false, true} {
 		twice := 0
 		for seed := range uint64(200) {
-			d := &deployer{careful: careful, noted: map[string]bool{}}
-			simulation.Run(&simulation.Plan{
-				Seed: seed, Hosts: 1, For: 20 * time.Second, Sessions: []simulation.SessionPlan{{Name: "s1"}},
-				Network: simulation.NetworkPlan{DelayMax: 3 * time.Second},
-				Rules:   simulation.RulesPlan{Timeout: 2 * time.Second},
-				Parties: []simulation.PartyPlan{
-					{Kind: simulation.AgentParty, Name: "agent", Session: "s1", Root: "bot"},
-					{Kind: simulation.PersonParty, Name: "ann", Session: "s1"}},
-				Faults: []simulation.FaultPlan{{At: time.Duration(seed%20) * time.Second, What: "kill", Party: "agent", For: time.Second}},
-			}, simulation.Options{Programs: map[string]simulation.Program{"agent": d.run, "ann": answers}})
-			if d.deploys > 1 {
+			if r := simulation.Run(deployed(seed), programs(careful)); len(r.Failures) > 0 {
 				twice++
 			}
 		}
@@ -78,4 +96,25 @@ func Example() {
 	// Output:
 	// careful: false deployed twice: true
 	// careful: true deployed twice: false
+}
+
+// Every run of a shrink gets an agent of its own: what one remembers must not
+// be there in the next.
+func ExampleShrink() {
+	for seed := range uint64(200) {
+		r, err := simulation.Shrink(context.Background(), deployed(seed), simulation.ShrinkOptions{
+			Invariant: "deployed once", Fresh: func() simulation.Options { return programs(false) }})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		if r != nil {
+			fmt.Println(r.Failure)
+			fmt.Println(len(r.Plan.Parties), "parties,", len(r.Plan.Faults), "fault:", r.Plan.Faults[0].What, r.Plan.Faults[0].Party)
+			return
+		}
+	}
+	// Output:
+	// deployed once: deployed 2 times
+	// 2 parties, 1 fault: kill agent
 }

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -14,8 +15,13 @@ type ShrinkOptions struct {
 	// Steps bounds the work, in steps of worlds, so that the result is the
 	// same on every machine. 0: some tens of seconds.
 	Steps int
-	// Run is what every run is given: programs, a check.
+	// Run is what every run is given: a check. What a program remembers outside
+	// of itself would be there in the next run, so that one with programs needs
+	// Fresh.
 	Run Options
+	// Fresh, in place of Run, makes what the next run is given: programs that
+	// remember nothing of the run before, and the check that looks at them.
+	Fresh func() Options
 	// Progress is told of every smaller plan. May be nil.
 	Progress func(ShrinkReport)
 }
@@ -47,14 +53,16 @@ const (
 // faults, sessions, hosts, acts, rates, odd times, and in the end every choice
 // of the schedule that could as well have been for the longest waiting. It
 // returns nil when the plan breaks no promise, or not this one.
-func Shrink(ctx context.Context, p *Plan, o ShrinkOptions) *ShrinkReport {
+func Shrink(ctx context.Context, p *Plan, o ShrinkOptions) (*ShrinkReport, error) {
 	s := &shrinking{ctx: ctx, o: o, left: o.Steps}
 	if s.left <= 0 {
 		s.left = ShrinkSteps
 	}
-	s.o.Run.Keep = false
+	if o.Fresh == nil && len(o.Run.Programs) > 0 {
+		return nil, errors.New("simulation: Run has programs, which would remember earlier runs: give Fresh, which makes new ones for each")
+	}
 	if !s.breaks(p.clone()) {
-		return nil
+		return nil, nil
 	}
 	for before := ""; before != s.best().String() && s.more(); {
 		before = s.best().String()
@@ -70,7 +78,7 @@ func Shrink(ctx context.Context, p *Plan, o ShrinkOptions) *ShrinkReport {
 		s.simplify()
 	}
 	s.report.Through = s.more()
-	return &s.report
+	return &s.report, nil
 }
 
 type shrinking struct {
@@ -88,7 +96,7 @@ func (s *shrinking) breaks(p *Plan) bool {
 	if !s.more() {
 		return false
 	}
-	r := Try(p, s.o.Run)
+	r := Try(p, s.options(p))
 	s.report.Runs++
 	s.report.Steps += r.Steps
 	s.left -= r.Steps + 1
@@ -102,6 +110,24 @@ func (s *shrinking) breaks(p *Plan) bool {
 		s.o.Progress(s.report)
 	}
 	return true
+}
+
+// options are those of the next run. A party that was left out leaves its
+// program behind.
+func (s *shrinking) options(p *Plan) Options {
+	o := s.o.Run
+	if s.o.Fresh != nil {
+		o = s.o.Fresh()
+	}
+	o.Keep = false
+	programs := map[string]Program{}
+	for _, party := range p.Parties {
+		if run := o.Programs[party.Name]; run != nil {
+			programs[party.Name] = run
+		}
+	}
+	o.Programs = programs
+	return o
 }
 
 // less tries the plan with a change, and with other seeds while a seed decides
@@ -316,7 +342,9 @@ func (s *shrinking) freeze() {
 	if !s.more() {
 		return
 	}
-	r := Try(s.best(), Options{Programs: s.o.Run.Programs, Check: s.o.Run.Check, Fix: true})
+	o := s.options(s.best())
+	o.Fix = true
+	r := Try(s.best(), o)
 	if r.Fixed != nil {
 		s.breaks(r.Fixed)
 	}

@@ -1,7 +1,9 @@
 package simulation_test
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -31,7 +33,8 @@ func TestShrinkLeavesWhatIsNeeded(t *testing.T) {
 		o := simulation.ShrinkOptions{Invariant: "nothing is late", Steps: 1_000_000, Run: simulation.Options{Check: nothingIsLate}}
 		plan := simulation.Draw(seed, simulation.Profiles[0])
 		before := plan.String()
-		r := simulation.Shrink(t.Context(), plan, o)
+		r, err := simulation.Shrink(t.Context(), plan, o)
+		require.NoError(t, err)
 		require.Equal(t, before, plan.String(), "the plan is left as it was")
 		if r == nil {
 			continue
@@ -45,7 +48,9 @@ func TestShrinkLeavesWhatIsNeeded(t *testing.T) {
 		read, err := simulation.ParseScript(r.Plan.String())
 		require.NoError(t, err)
 		require.NotEmpty(t, nothingIsLateIn(read))
-		require.Equal(t, r.Plan.String(), simulation.Shrink(t.Context(), plan, o).Plan.String())
+		again, err := simulation.Shrink(t.Context(), plan, o)
+		require.NoError(t, err)
+		require.Equal(t, r.Plan.String(), again.Plan.String())
 	}
 	require.Equal(t, 4, shrunk)
 }
@@ -67,5 +72,42 @@ func TestWhatTheDiceDecidedStandsForThem(t *testing.T) {
 
 // What no promise is broken by is not cut down.
 func TestShrinkNeedsAFailure(t *testing.T) {
-	require.Nil(t, simulation.Shrink(t.Context(), simulation.Draw(1, simulation.Profiles[0]), simulation.ShrinkOptions{Invariant: "nobody promised this"}))
+	r, err := simulation.Shrink(t.Context(), simulation.Draw(1, simulation.Profiles[0]), simulation.ShrinkOptions{Invariant: "nobody promised this"})
+	require.NoError(t, err)
+	require.Nil(t, r)
+}
+
+// What programs remember in one run is not there in the next: else every plan
+// would seem to break what one run has broken.
+func TestShrinkBeginsEveryRunAnew(t *testing.T) {
+	made := 0
+	fresh := func() simulation.Options {
+		made++
+		lives := 0
+		return simulation.Options{
+			Programs: map[string]simulation.Program{"bot": func(l *simulation.Loop) { lives++; l.Sleep(5 * time.Second) },
+				"ann": func(*simulation.Loop) {}},
+			Check: func(*simulation.History) []simulation.Failure {
+				if lives < 2 {
+					return nil
+				}
+				return []simulation.Failure{{Invariant: "lives once", Text: fmt.Sprint(lives)}}
+			},
+		}
+	}
+	plan := &simulation.Plan{Hosts: 1, For: 20 * time.Second, Sessions: []simulation.SessionPlan{{Name: "s1"}},
+		Rules: simulation.RulesPlan{Timeout: 3 * time.Second},
+		Parties: []simulation.PartyPlan{{Kind: simulation.AgentParty, Name: "bot", Session: "s1", Root: "r1"},
+			{Kind: simulation.PersonParty, Name: "ann", Session: "s1"}},
+		Faults: []simulation.FaultPlan{{At: 2 * time.Second, What: "kill", Party: "bot", For: time.Second}, {At: 9 * time.Second, What: "crash", For: time.Second}}}
+	r, err := simulation.Shrink(t.Context(), plan, simulation.ShrinkOptions{Fresh: fresh})
+	require.NoError(t, err)
+	require.Equal(t, "lives once: 2", r.Failure.String())
+	require.Equal(t, r.Runs, made-1, "one more replaces the dice")
+	require.Len(t, r.Plan.Parties, 1)
+	require.Len(t, r.Plan.Faults, 1)
+	require.Equal(t, "kill", r.Plan.Faults[0].What)
+
+	_, err = simulation.Shrink(t.Context(), plan, simulation.ShrinkOptions{Run: fresh()})
+	require.ErrorContains(t, err, "give Fresh")
 }

@@ -49,12 +49,15 @@ breaks the same promise. The result is the same on every machine.`,
 
 func (c *cli) simShrink(ctx context.Context, p planned, s shrinkOptions) error {
 	bar := c.progressBar(0)
-	r := simulation.Shrink(ctx, p.Plan, simulation.ShrinkOptions{Invariant: s.invariant, Steps: s.steps, Progress: func(r simulation.ShrinkReport) {
+	r, err := simulation.Shrink(ctx, p.Plan, simulation.ShrinkOptions{Invariant: s.invariant, Steps: s.steps, Progress: func(r simulation.ShrinkReport) {
 		bar.draw(func() string {
 			return fmt.Sprintf("%s, %d%% of the work: %s", counted(r.Runs, "run"), 100*r.Steps/s.steps, counted(planLines(r.Plan), "line"))
 		})
 	}})
 	bar.clear()
+	if err != nil {
+		return &trouble{code: "ERROR", text: p.name + ": " + err.Error(), remedy: "docs/simulation.md has the language"}
+	}
 	if r == nil {
 		what := "no promise"
 		if s.invariant != "" {
