@@ -54,8 +54,15 @@ type Options struct {
 	Check func(*History) []Failure
 }
 
-// Run runs a plan to its end.
+// Run runs a plan to its end. It panics with what Try returns as an error.
 func Run(p *Plan, opts Options) *Report {
+	if err := opts.validate(p); err != nil {
+		panic(err)
+	}
+	return run(p, opts)
+}
+
+func run(p *Plan, opts Options) *Report {
 	w := newWorld(p, opts)
 	w.programs = opts.Programs
 	if opts.Fix {

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -38,7 +39,7 @@ func (e *ScriptError) Error() string {
 // ParseScript reads a plan as String writes it. Its error is a *ScriptError
 // that says what the line may be.
 func ParseScript(text string) (*Plan, error) {
-	s := &scriptReader{p: &Plan{Rules: RulesPlan{Timeout: defaultTimeout}, For: defaultFor, Hosts: 1}}
+	s := &scriptReader{p: &Plan{Rules: RulesPlan{Timeout: defaultTimeout}, For: defaultFor, Hosts: 1}, lines: map[planPlace]int{}}
 	lines := strings.Split(text, "\n")
 	if len(lines) > scriptLinesMax {
 		return nil, &ScriptError{Text: fmt.Sprintf("it has %d lines, and may have %d", len(lines), scriptLinesMax)}
@@ -61,34 +62,31 @@ func ParseScript(text string) (*Plan, error) {
 }
 
 // scriptReader reads one line at a time. What a line refers to is looked up at
-// the end, by the number of the line, so that hosts may be counted last.
+// the end, by Validate, so that hosts may be counted last.
 type scriptReader struct {
-	p      *Plan
-	line   int
-	words  []string // of the line, those not read yet
-	checks []func() error
+	p     *Plan
+	line  int
+	words []string // of the line, those not read yet
+	lines map[planPlace]int
 }
 
 func (s *scriptReader) failf(format string, args ...any) error {
 	return &ScriptError{Line: s.line, Text: fmt.Sprintf(format, args...)}
 }
 
-// later looks something up when everything is read.
-func (s *scriptReader) later(check func() error) {
-	line := s.line
-	s.checks = append(s.checks, func() error { s.line = line; return check() })
+// check holds the plan against what every plan is, and says the line of what is
+// not.
+func (s *scriptReader) check() error {
+	var wrong *PlanError
+	if !errors.As(s.p.Validate(), &wrong) {
+		return nil
+	}
+	return &ScriptError{Line: s.lines[wrong.at.line()], Text: wrong.Text}
 }
 
-func (s *scriptReader) check() error {
-	for _, check := range s.checks {
-		if err := check(); err != nil {
-			return err
-		}
-	}
-	if len(s.p.Sessions) == 0 {
-		return &ScriptError{Text: "it has no session; one is `session s1 on h1`"}
-	}
-	return nil
+// isOf notes that this line says a part of the plan.
+func (s *scriptReader) isOf(kind placeKind, i, act int) {
+	s.lines[planPlace{kind: kind, i: i, act: act}] = s.line
 }
 
 var lineKinds = "seed, for, rules, network, disk, schedule, choose, lose, repeat, refuse, doubt, hosts, session, agent, person, client, at, or a verb of the agent, person or client above"
@@ -186,8 +184,8 @@ func (s *scriptReader) time(what, word string) (time.Duration, error) {
 	switch {
 	case err != nil:
 		return 0, s.failf("%s where a time is wanted: %s 1.5s, or with ms, m, h", quoted(word), what)
-	case d < 0 || d > ForMax:
-		return 0, s.failf("%s %s is too long or too short: 0s to %s", what, word, timeText(ForMax))
+	case !spanFits(d):
+		return 0, s.failf("%s", spanWrong(what, word))
 	}
 	return d, nil
 }
@@ -195,39 +193,27 @@ func (s *scriptReader) time(what, word string) (time.Duration, error) {
 // name takes a name.
 func (s *scriptReader) name(what string) (string, error) {
 	word := s.next()
-	switch {
-	case word == "" || len(word) > scriptNameMax || strings.ContainsFunc(word, notInName):
-		return "", s.failf("%s where the name of %s is wanted: 1 to %d of a-z A-Z 0-9 . _ - '", quoted(word), what, scriptNameMax)
+	if !nameFits(word) {
+		return "", s.failf("%s where the name of %s is wanted: %s", quoted(word), what, nameForm)
 	}
 	return word, nil
 }
 
 // call reads the id of a call; a program's has the mark of a sub-call in it.
 func (s *scriptReader) call() (string, error) {
-	if len(s.words) > 0 && len(s.words[0]) <= scriptNameMax && strings.Trim(s.words[0], ":") != "" &&
-		!strings.ContainsFunc(s.words[0], func(r rune) bool { return r != ':' && notInName(r) }) {
+	if len(s.words) > 0 && callFits(s.words[0]) {
 		return s.next(), nil
 	}
 	return s.name("a call")
 }
 
-func notInName(r rune) bool {
-	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-'", r)
-}
-
-// host takes the name of a host, and looks later whether it is there.
+// host takes the name of a host.
 func (s *scriptReader) host() (int, error) {
 	word := s.next()
 	n, err := strconv.Atoi(strings.TrimPrefix(word, "h"))
 	if err != nil || word != hostName(n-1) || n < 1 || n > HostsMax {
 		return 0, s.failf("%s where a host is wanted: h1 to h%d", quoted(word), HostsMax)
 	}
-	s.later(func() error {
-		if n > s.p.Hosts {
-			return s.failf("there is no host h%d: hosts says %d", n, s.p.Hosts)
-		}
-		return nil
-	})
 	return n - 1, nil
 }
 
@@ -240,16 +226,6 @@ func (s *scriptReader) onHost(form string) (int, error) {
 		return 0, err
 	}
 	return s.host()
-}
-
-// known looks later whether a session is there.
-func (s *scriptReader) known(session string) {
-	s.later(func() error {
-		if !slices.ContainsFunc(s.p.Sessions, func(p SessionPlan) bool { return p.Name == session }) {
-			return s.failf("there is no session %s", session)
-		}
-		return nil
-	})
 }
 
 // Settings.
@@ -305,7 +281,7 @@ func (s *scriptReader) net(key, value string) (known bool, err error) {
 			n.DelayMax, err = s.time(key, high)
 		}
 		if err == nil && n.DelayMax < n.DelayMin {
-			err = s.failf("delay %s: the longest is shorter than the shortest", value)
+			err = s.failf("%s", delaysWrong(low, high))
 		}
 	case "drop":
 		n.Drop, err = s.rate(key, value)
@@ -346,8 +322,8 @@ func (s *scriptReader) schedule(key, value string) (known bool, err error) {
 
 func (s *scriptReader) rate(key, value string) (int, error) {
 	n, err := strconv.Atoi(value)
-	if err != nil || n < 0 || n > 1000 {
-		return 0, s.failf("%s=%s: a rate is 0 to 1000, in thousandths", key, value)
+	if err != nil || !rateFits(n) {
+		return 0, s.failf("%s=%s: %s", key, value, rateForm)
 	}
 	return n, nil
 }
@@ -355,7 +331,7 @@ func (s *scriptReader) rate(key, value string) (int, error) {
 func (s *scriptReader) whole(what, word string) (time.Duration, error) {
 	d, err := s.time(what, word)
 	if err == nil && d%time.Second != 0 {
-		return 0, s.failf("%s %s: a question's timeout is in whole seconds", what, word)
+		return 0, s.failf("%s", notWhole(what, word))
 	}
 	return d, err
 }
@@ -418,9 +394,7 @@ func (s *scriptReader) session() (err error) {
 	if out.Name, err = s.name("a session"); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(s.p.Sessions, func(p SessionPlan) bool { return p.Name == out.Name }) {
-		return s.failf("there are two sessions %s", out.Name)
-	}
+	s.isOf(inSession, len(s.p.Sessions), 0)
 	out.Host, err = s.onHost("session NAME on HOST")
 	s.p.Sessions = append(s.p.Sessions, out)
 	return err
@@ -449,31 +423,19 @@ func (s *scriptReader) party(kind PartyKind) (err error) {
 	if out.Session, err = s.name("a session"); err != nil {
 		return err
 	}
-	s.known(out.Session)
 	if kind == AgentParty && len(s.words) > 0 && s.words[0] == "owner" {
 		s.next()
 		if out.Owner, err = s.name("the session that owns it"); err != nil {
 			return err
 		}
 	}
-	if err = s.free(out.Name); err != nil {
-		return err
-	}
+	s.isOf(inParty, len(s.p.Parties), 0)
 	if last := len(s.words) - 1; last >= 0 && s.words[last] == "patient" {
 		out.Patient, s.words = true, s.words[:last]
 	}
 	out.Host, err = s.onHost(form)
 	s.p.Parties = append(s.p.Parties, out)
 	return err
-}
-
-// free: a party's name is a lane of the trace, and others have theirs.
-func (s *scriptReader) free(name string) error {
-	taken := slices.Contains([]string{"disk", "world", "operator"}, name) || len(name) == 2 && name[0] == 'h' && name[1] >= '1' && name[1] <= '9'
-	if taken || slices.ContainsFunc(s.p.Parties, func(p PartyPlan) bool { return p.Name == name }) {
-		return s.failf("the name %s is taken", name)
-	}
-	return nil
 }
 
 // act reads one thing that the party above does.
@@ -484,7 +446,7 @@ func (s *scriptReader) act(word string) (err error) {
 	party := &s.p.Parties[len(s.p.Parties)-1]
 	v := verbOf(party.Kind, word)
 	if v.says == "" {
-		return s.failf("the %s %s cannot %s; it can %s", party.Kind, party.Name, word, strings.Join(verbNames(party.Kind), ", "))
+		return s.failf("%s", cannot(*party, word))
 	}
 	out := Act{Verb: word}
 	if v.call {
@@ -508,13 +470,14 @@ func (s *scriptReader) act(word string) (err error) {
 		out.With = s.next()
 		for w := range strings.SplitSeq(out.With, "+") {
 			if !slices.Contains(v.words, w) {
-				return s.failf("%s %s with %q; it may be with %s, joined by +", word, out.Call, w, strings.Join(v.words, ", "))
+				return s.failf("%s", withWhat(v, out.Call, w))
 			}
 		}
 	}
 	if len(s.words) > 0 {
 		return s.failf("%q is too much: %s", strings.Join(s.words, " "), v.form())
 	}
+	s.isOf(inAct, len(s.p.Parties)-1, len(party.Acts))
 	party.Acts = append(party.Acts, out)
 	return nil
 }
@@ -562,12 +525,6 @@ func (s *scriptReader) fault() (err error) {
 		err = s.move(&f)
 	case faultKill:
 		f.Party, err = s.name("a party")
-		s.later(func() error {
-			if !slices.ContainsFunc(s.p.Parties, func(p PartyPlan) bool { return p.Name == f.Party }) {
-				return s.failf("there is no agent, person or client %s", f.Party)
-			}
-			return nil
-		})
 	default:
 		return s.failf("%s where a fault is wanted: %s", quoted(f.What), faultForms)
 	}
@@ -576,6 +533,7 @@ func (s *scriptReader) fault() (err error) {
 			f.For, err = s.span("for")
 		}
 	}
+	s.isOf(inFault, len(s.p.Faults), 0)
 	s.p.Faults = append(s.p.Faults, f)
 	return err
 }
@@ -584,9 +542,7 @@ func (s *scriptReader) twoHosts() (a, b int, err error) {
 	if a, err = s.host(); err != nil {
 		return a, b, err
 	}
-	if b, err = s.host(); err == nil && a == b {
-		err = s.failf("a host always hears itself: name two")
-	}
+	b, err = s.host()
 	return a, b, err
 }
 
@@ -615,7 +571,6 @@ func (s *scriptReader) move(f *FaultPlan) (err error) {
 	if f.Session, err = s.name("a session"); err != nil {
 		return err
 	}
-	s.known(f.Session)
 	const form = "at TIME move SESSION to HOST within TIME"
 	if err = s.word("to", form); err != nil {
 		return err

@@ -52,7 +52,8 @@ const (
 // Shrink leaves out of a plan what it does not need to break a promise: parties,
 // faults, sessions, hosts, acts, rates, odd times, and in the end every choice
 // of the schedule that could as well have been for the longest waiting. It
-// returns nil when the plan breaks no promise, or not this one.
+// returns nil when the plan breaks no promise, or not this one; its error is of a
+// plan or of options that cannot be run.
 func Shrink(ctx context.Context, p *Plan, o ShrinkOptions) (*ShrinkReport, error) {
 	s := &shrinking{ctx: ctx, o: o, left: o.Steps}
 	if s.left <= 0 {
@@ -60,6 +61,9 @@ func Shrink(ctx context.Context, p *Plan, o ShrinkOptions) (*ShrinkReport, error
 	}
 	if o.Fresh == nil && len(o.Run.Programs) > 0 {
 		return nil, errors.New("simulation: Run has programs, which would remember earlier runs: give Fresh, which makes new ones for each")
+	}
+	if err := s.given().validate(p); err != nil {
+		return nil, err
 	}
 	if !s.breaks(p.clone()) {
 		return nil, nil
@@ -96,7 +100,10 @@ func (s *shrinking) breaks(p *Plan) bool {
 	if !s.more() {
 		return false
 	}
-	r := Try(p, s.options(p))
+	r, err := Try(p, s.options(p))
+	if err != nil {
+		return false // less than a plan needs
+	}
 	s.report.Runs++
 	s.report.Steps += r.Steps
 	s.left -= r.Steps + 1
@@ -115,10 +122,7 @@ func (s *shrinking) breaks(p *Plan) bool {
 // options are those of the next run. A party that was left out leaves its
 // program behind.
 func (s *shrinking) options(p *Plan) Options {
-	o := s.o.Run
-	if s.o.Fresh != nil {
-		o = s.o.Fresh()
-	}
+	o := s.given()
 	o.Keep = false
 	programs := map[string]Program{}
 	for _, party := range p.Parties {
@@ -128,6 +132,13 @@ func (s *shrinking) options(p *Plan) Options {
 	}
 	o.Programs = programs
 	return o
+}
+
+func (s *shrinking) given() Options {
+	if s.o.Fresh != nil {
+		return s.o.Fresh()
+	}
+	return s.o.Run
 }
 
 // less tries the plan with a change, and with other seeds while a seed decides
@@ -344,8 +355,8 @@ func (s *shrinking) freeze() {
 	}
 	o := s.options(s.best())
 	o.Fix = true
-	r := Try(s.best(), o)
-	if r.Fixed != nil {
+	r, err := Try(s.best(), o)
+	if err == nil && r.Fixed != nil {
 		s.breaks(r.Fixed)
 	}
 }

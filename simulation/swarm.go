@@ -108,7 +108,11 @@ func (s *swarm) run(seed uint64) *Report {
 	if s.o.Adjust != nil {
 		s.o.Adjust(p)
 	}
-	return Try(p, Options{Silent: true})
+	r, err := Try(p, Options{Silent: true})
+	if err != nil {
+		return &Report{Plan: p, Failures: []Failure{{Invariant: Unplanned, Text: err.Error()}}}
+	}
+	return r
 }
 
 func (s *swarm) done(seed uint64, r *Report) {
@@ -138,12 +142,20 @@ func (s *swarm) sort() {
 // it, may take a world down.
 const Panicked = "nothing panics"
 
-// Try runs a plan as Run does, and reports a panic as a failure.
-func Try(p *Plan, opts Options) (r *Report) {
+// Unplanned is what a seed of a swarm has broken when its plan was changed to one
+// that cannot be run.
+const Unplanned = "a plan can be run"
+
+// Try runs a plan as Run does, and reports a panic as a failure. Its error is a
+// *PlanError, of a plan that cannot be run: nothing has run then.
+func Try(p *Plan, opts Options) (r *Report, err error) {
+	if err := opts.validate(p); err != nil {
+		return nil, err
+	}
 	defer func() {
 		if what := recover(); what != nil {
 			r = &Report{Plan: p, Failures: []Failure{{Invariant: Panicked, Text: strings.TrimSpace(fmt.Sprint(what))}}}
 		}
 	}()
-	return Run(p, opts)
+	return run(p, opts), nil
 }

@@ -36,7 +36,7 @@ func TestSwarmReportsTheSameForEveryNumberOfWorkers(t *testing.T) {
 		r := broken(workers)
 		require.Len(t, r.Failed, 1)
 		require.Equal(t, uint64(10), r.Failed[0].Seed)
-		require.Equal(t, simulation.Panicked, r.Failed[0].Failures[0].Invariant)
+		require.Equal(t, simulation.Unplanned, r.Failed[0].Failures[0].Invariant)
 	}
 }
 

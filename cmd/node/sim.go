@@ -179,9 +179,14 @@ func (c *cli) plan(cmd *cobra.Command, word string, d drawing) (planned, error) 
 	}
 	p, err := simulation.ParseScript(text)
 	if err != nil {
-		return planned{}, &trouble{code: "ERROR", text: word + ": " + err.Error(), remedy: "docs/simulation.md has the language; `parley sim script 1` shows an example"}
+		return planned{}, unplanned(planned{name: word}, err)
 	}
 	return planned{p, word, nil, false}, nil
+}
+
+// unplanned says that a plan cannot be run.
+func unplanned(p planned, err error) error {
+	return &trouble{code: "ERROR", text: p.name + ": " + err.Error(), remedy: "docs/simulation.md has the language; `parley sim script 1` shows an example"}
 }
 
 // scriptBytesMax is how long a script may be.
@@ -257,7 +262,10 @@ func simFailures(fs []simulation.Failure) []simFailureJSON {
 }
 
 func (c *cli) simReplay(p planned, trace bool) error {
-	r := simulation.Try(p.Plan, simulation.Options{Keep: trace})
+	r, err := simulation.Try(p.Plan, simulation.Options{Keep: trace})
+	if err != nil {
+		return unplanned(p, err)
+	}
 	if len(r.Failures) > 0 {
 		c.exit = messages.ExitError
 	}

@@ -61,7 +61,10 @@ func pictureFormat(format, file string) (simulation.PictureFormat, error) {
 }
 
 func (c *cli) simShow(p planned, o output, look simulation.PictureOptions) error {
-	r := simulation.Try(p.Plan, simulation.Options{Keep: true})
+	r, err := simulation.Try(p.Plan, simulation.Options{Keep: true})
+	if err != nil {
+		return unplanned(p, err)
+	}
 	if look.Title == "" && !p.seed {
 		look.Title = filepath.Base(p.name)
 	}

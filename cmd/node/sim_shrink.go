@@ -56,7 +56,7 @@ func (c *cli) simShrink(ctx context.Context, p planned, s shrinkOptions) error {
 	}})
 	bar.clear()
 	if err != nil {
-		return &trouble{code: "ERROR", text: p.name + ": " + err.Error(), remedy: "docs/simulation.md has the language"}
+		return unplanned(p, err)
 	}
 	if r == nil {
 		what := "no promise"

@@ -57,10 +57,11 @@ func run(from, seeds uint64, budget time.Duration, skipped map[string]bool) foun
 		}
 		out.Seeds++
 		profile := simulation.ProfileOfSeed(seed, simulation.Profiles)
-		broken := simulation.Try(simulation.Draw(seed, profile), simulation.Options{}).Failures
-		if len(broken) == 0 {
+		r, err := simulation.Try(simulation.Draw(seed, profile), simulation.Options{})
+		if err != nil || len(r.Failures) == 0 {
 			continue
 		}
+		broken := r.Failures
 		if broken[0].Invariant == simulation.Panicked {
 			out.Panics++
 			continue
