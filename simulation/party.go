@@ -60,7 +60,7 @@ func (p *party) begin(program func(*Loop)) {
 		defer func() {
 			if r := recover(); r != nil {
 				if _, gone := r.(killed); !gone {
-					panic(r)
+					panic(p.panicked(r))
 				}
 			}
 		}()

@@ -2,10 +2,8 @@ package simulation
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 )
@@ -154,7 +152,7 @@ func Try(p *Plan, opts Options) (r *Report, err error) {
 	}
 	defer func() {
 		if what := recover(); what != nil {
-			r = &Report{Plan: p, Failures: []Failure{{Invariant: Panicked, Text: strings.TrimSpace(fmt.Sprint(what))}}}
+			r = &Report{Plan: p, Failures: []Failure{{Invariant: Panicked, Text: panicText(what)}}}
 		}
 	}()
 	return run(p, opts), nil

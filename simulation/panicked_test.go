@@ -1,0 +1,58 @@
+package simulation_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/parleyrun/parley/simulation"
+)
+
+func notes(call string) {
+	var noted map[string]bool
+	noted[call] = true
+}
+
+// A program that panics is named, with the time and the lines that led there, and
+// always in the same words.
+func TestAPanicSaysWhoseItIs(t *testing.T) {
+	try := func(program simulation.Program) simulation.Failure {
+		r, err := simulation.Try(small(), simulation.Options{Programs: map[string]simulation.Program{"bot": program}})
+		require.NoError(t, err)
+		require.Len(t, r.Failures, 1)
+		require.Equal(t, simulation.Panicked, r.Failures[0].Invariant)
+		return r.Failures[0]
+	}
+	program := func(l *simulation.Loop) { l.Sleep(700 * time.Millisecond); notes("q1") }
+	one := try(program)
+	require.Regexp(t, `^bot, at 700 ms: assignment to entry in nil map; in simulation_test\.notes \(panicked_test\.go:15\), `+
+		`called by simulation_test\.TestAPanicSaysWhoseItIs\.func2 \(panicked_test\.go:28\)$`, one.Text)
+	require.Equal(t, one, try(program))
+
+	require.Contains(t, try(func(*simulation.Loop) { panic("no more") }).Text, "bot, at 0 ms: no more; in simulation_test.")
+	require.Contains(t, try(func(l *simulation.Loop) { panic([]*simulation.Loop{l}) }).Text, "bot, at 0 ms: [0x…]; in simulation_test.")
+	require.Contains(t, try(func(*simulation.Loop) {
+		var l *simulation.Loop
+		l.Sleep(time.Second)
+	}).Text, "nil pointer dereference; in simulation.")
+}
+
+// Who runs without Try finds the error that was panicked with.
+func TestAPanicOfRunKeepsItsError(t *testing.T) {
+	mine := errors.New("mine")
+	defer func() {
+		err, ok := recover().(error)
+		require.True(t, ok)
+		require.ErrorIs(t, err, mine)
+	}()
+	simulation.Run(small(), simulation.Options{Programs: map[string]simulation.Program{"bot": func(*simulation.Loop) { panic(mine) }}})
+}
+
+// A check that panics says where.
+func TestAPanicOfACheckSaysWhere(t *testing.T) {
+	r, err := simulation.Try(small(), simulation.Options{Check: func(*simulation.History) []simulation.Failure { notes("q1"); return nil }})
+	require.NoError(t, err)
+	require.Contains(t, r.Failures[0].Text, "assignment to entry in nil map; in simulation_test.notes (panicked_test.go:15), called by ")
+}
