@@ -20,7 +20,11 @@ type deployer struct {
 
 func (d *deployer) run(l *simulation.Loop) {
 	l.Attach()
-	if answer, pending := l.Ask("deploy", "May I deploy?", 2*time.Second, "Yes", "No"); !pending {
+	answer, pending, err := l.Ask("deploy", "May I deploy?", 2*time.Second, "Yes", "No")
+	switch {
+	case err != nil:
+		l.Log(err.Error())
+	case !pending:
 		d.act(l, "deploy", answer)
 	}
 	for range 20 {

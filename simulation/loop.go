@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/parleyrun/parley/messages"
@@ -44,8 +45,13 @@ func (l *Loop) Attach() bool { return l.p.attach(l) }
 
 // Ask asks one question and waits for the result: the answer's text, or that it
 // is pending. attempt is the key under which a program that crashed may ask
-// again without asking twice.
-func (l *Loop) Ask(attempt, question string, timeout time.Duration, options ...string) (answer string, pending bool) {
+// again without asking twice. timeout is in whole seconds, as everywhere; -1:
+// never. The error is the refusal, a *messages.Error, and no answer.
+func (l *Loop) Ask(attempt, question string, timeout time.Duration, options ...string) (answer string, pending bool, err error) {
+	seconds, err := timeoutSeconds(timeout)
+	if err != nil {
+		return "", false, err
+	}
 	type option struct {
 		Label string `json:"label"`
 	}
@@ -53,24 +59,39 @@ func (l *Loop) Ask(attempt, question string, timeout time.Duration, options ...s
 	for _, o := range options {
 		labels = append(labels, option{o})
 	}
-	text, _ := json.Marshal(map[string]any{"timeout": int64(timeout.Seconds()),
+	text, _ := json.Marshal(map[string]any{"timeout": seconds,
 		"questions": []any{map[string]any{"id": "q", "question": question, "options": labels}}}) // strings and numbers always encode
 	r := l.p.start(&messages.AskRequest{Session: l.p.session, Root: l.p.root, Attempt: attempt, CallId: attempt,
 		Arguments: string(text), AnswererPresent: true})
 	l.until(func() bool { return r.final }, -1)
+	if no, refused := r.answer.(*messages.Refusal); refused {
+		return "", false, messages.FromWire(no)
+	}
 	a, ok := r.answer.(*messages.AskResponse)
-	if !ok {
-		return "", false
+	if !ok || a.GetAnswered() == nil && a.GetPending() == nil {
+		return "", false, fmt.Errorf("simulation: %s was told %s, which is no result", attempt, brief(r.answer))
 	}
 	for _, item := range a.GetAnswered().GetAnswers() {
 		if item.Custom != nil {
-			return item.GetCustom(), false
+			return item.GetCustom(), false, nil
 		}
 		if len(item.GetSelected()) > 0 {
-			return item.GetSelected()[0], false
+			return item.GetSelected()[0], false, nil
 		}
 	}
-	return "", a.GetPending() != nil
+	return "", a.GetPending() != nil, nil
+}
+
+// timeoutSeconds is how a question says its timeout. What else is wrong with it
+// its host says.
+func timeoutSeconds(d time.Duration) (int64, error) {
+	switch {
+	case d == -1:
+		return -1, nil
+	case d%time.Second != 0:
+		return 0, messages.Refuse(messages.BadTimeout, "the timeout is %v; it must be whole seconds, or -1 for none", d)
+	}
+	return int64(d / time.Second), nil
 }
 
 // Reply is a late answer.
