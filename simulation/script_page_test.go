@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -21,6 +22,18 @@ func TestPageShowsAScript(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, p.Parties, 2)
 	require.Empty(t, Run(p, Options{}).Failures)
+}
+
+// Whatever docs/simulation.md names by its path is there, so that its commands
+// can be followed.
+func TestPageNamesWhatIsThere(t *testing.T) {
+	text, err := os.ReadFile("../docs/simulation.md")
+	require.NoError(t, err)
+	named := regexp.MustCompile(`simulation/[a-z0-9/._-]+\.(patch|script|go|txt)`).FindAllString(string(text), -1)
+	require.Contains(t, named, "simulation/example_test.go")
+	for _, name := range named {
+		require.FileExists(t, "../"+name)
+	}
 }
 
 // docs/simulation.md has every profile, verb and invariant.
