@@ -50,6 +50,20 @@ func TestAPanicOfRunKeepsItsError(t *testing.T) {
 	simulation.Run(small(), simulation.Options{Programs: map[string]simulation.Program{"bot": func(*simulation.Loop) { panic(mine) }}})
 }
 
+// A world that panics leaves no program behind, however many are tried.
+func TestAPanicEndsTheOtherPrograms(t *testing.T) {
+	p := small()
+	p.Parties = append(p.Parties, simulation.PartyPlan{Kind: simulation.PersonParty, Name: "ann", Session: "s1"})
+	ended := 0
+	for range 3 {
+		_, err := simulation.Try(p, simulation.Options{Programs: map[string]simulation.Program{
+			"ann": func(l *simulation.Loop) { defer func() { ended++ }(); l.Sleep(time.Minute) },
+			"bot": func(l *simulation.Loop) { l.Sleep(time.Second); notes("q1") }}})
+		require.NoError(t, err)
+	}
+	require.Equal(t, 3, ended)
+}
+
 // A check that panics says where.
 func TestAPanicOfACheckSaysWhere(t *testing.T) {
 	r, err := simulation.Try(small(), simulation.Options{Check: func(*simulation.History) []simulation.Failure { notes("q1"); return nil }})

@@ -68,6 +68,7 @@ func run(p *Plan, opts Options) *Report {
 	if opts.Fix {
 		w.fixed = p.undrawn()
 	}
+	defer w.unwind()
 	w.start()
 	for w.steps < w.stepsMax() && w.now < p.For.Milliseconds() && w.Step() {
 		continue
@@ -277,6 +278,14 @@ func (w *World) atRest() bool {
 		}
 	}
 	return true
+}
+
+// unwind ends the programs of a world that has panicked; of one that was closed
+// none is left.
+func (w *World) unwind() {
+	for _, p := range w.parties {
+		p.stop()
+	}
 }
 
 func (w *World) close() {
