@@ -42,7 +42,7 @@ func (v view) pastTool(tool history.Tool) *sdk.Tool {
 func (d *Door) past(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	var named struct{ Session string }
 	if err := json.Unmarshal(req.Params.Arguments, &named); err != nil && len(req.Params.Arguments) > 0 {
-		return fail(messages.Refuse(messages.InvalidArgs, "the arguments do not fit: %v", err), nil), nil
+		return fail(messages.Refuse(messages.InvalidArgs, "the arguments must be an object, and its session a text"), nil), nil
 	}
 	who, bad := d.callerOf(ctx, req, named.Session, false)
 	if bad != nil {

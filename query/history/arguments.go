@@ -14,6 +14,9 @@ import (
 // safeMax is the largest whole number that every reader of JSON takes exactly.
 const safeMax = 1<<53 - 1
 
+// wrongMax is how many violations one error names: a model reads them all.
+const wrongMax = 20
+
 // kind is what a parameter's value must be.
 type kind int
 
@@ -59,6 +62,9 @@ func decode(params []parameter, raw json.RawMessage) (values, error) {
 		v, faults := p.read(text)
 		wrong = append(wrong, faults...)
 		out[p.name] = v
+	}
+	if more := len(wrong) - wrongMax; more > 0 {
+		wrong = append(wrong[:wrongMax], strconv.Itoa(more)+" more of the kind")
 	}
 	if len(wrong) > 0 {
 		return nil, messages.Refuse(messages.InvalidArgs, "%s", strings.Join(wrong, "; "))

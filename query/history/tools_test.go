@@ -39,6 +39,17 @@ func TestS005EveryWrongTypeIsNamedAtOnce(t *testing.T) {
 	}
 }
 
+// An error is for reading: of very many violations it names some.
+func TestS005AnErrorHasAnEnd(t *testing.T) {
+	bad := make([]string, 40_000)
+	args, err := json.Marshal(map[string]any{"query": "x", "event_surfaces": bad})
+	require.NoError(t, err)
+	_, err = run(t, small(), "me", SearchSessions, string(args))
+	require.Equal(t, "INVALID_ARGS", code(err))
+	assert.ErrorContains(t, err, "39980 more of the kind")
+	assert.Less(t, len(err.Error()), 3000)
+}
+
 // Of two faults of one call, the earlier check of S-019 speaks, in its own words
 // (S-121).
 func TestS019OrderOfChecks(t *testing.T) {
