@@ -13,10 +13,10 @@ func TestANamedSessionGivesNoOtherWorkspace(t *testing.T) {
 		name, workspace, session, arguments string
 		allowed                             bool
 	}{
-		{"of the workspace", "/work", "", `{"session":"of-work","query":"x"}`, true},
+		{"of the workspace", "/srv/work", "", `{"session":"of-work","query":"x"}`, true},
 		{"of another workspace", "/elsewhere", "", `{"session":"of-work","query":"x"}`, false},
 		{"of a workspace, where the endpoint has none", "", "", `{"session":"of-work","query":"x"}`, false},
-		{"one that does not exist", "/work", "", `{"session":"guessed","query":"x"}`, false},
+		{"one that does not exist", "/srv/work", "", `{"session":"guessed","query":"x"}`, false},
 		{"one that does not exist, where the endpoint has none", "", "", `{"session":"guessed","query":"x"}`, false},
 		{"the endpoint's own", "/elsewhere", "of-work", `{"session":"of-work","query":"x"}`, true},
 	} {

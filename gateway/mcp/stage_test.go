@@ -471,7 +471,7 @@ func (n *standIn) CallQueryTool(_ context.Context, req *messages.CallQueryToolRe
 // Workspace knows one session of a workspace, and says of every other that there is none.
 func (n *standIn) Workspace(_ context.Context, session string) (string, error) {
 	if session == "of-work" {
-		return "/work", nil
+		return "/srv/work", nil
 	}
 	return "", messages.Refuse(messages.NotFound, "no")
 }
