@@ -105,17 +105,17 @@ func (t *Texts) drop() {
 
 // catchUp indexes what the journal has and the index has not, chunk by chunk.
 func (t *Texts) catchUp(ctx context.Context) error {
-	switch {
-	case t.isRotten():
-		if err := t.remake(ctx); err != nil {
-			return err
-		}
-	case t.c == nil:
+	if t.c == nil && !t.isRotten() {
 		if err := t.open(ctx); err != nil {
 			return err
 		}
 	}
 	for {
+		if t.isRotten() { // a search may have found that since the last look
+			if err := t.remake(ctx); err != nil {
+				return err
+			}
+		}
 		last := int64(t.j.moved.Last())
 		if int64(t.reached()) >= last && t.compared {
 			return nil

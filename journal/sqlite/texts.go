@@ -137,11 +137,14 @@ func (t *Texts) over(err error) {
 	t.round = make(chan struct{})
 }
 
-// reach makes it known up to where the index is true.
+// reach makes it known up to where the index is true. One that is doubted is
+// true of nothing until it has been made anew.
 func (t *Texts) reach(at journal.Position) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.at = at
+	if !t.rotten {
+		t.at = at
+	}
 	close(t.round)
 	t.round = make(chan struct{})
 }
