@@ -272,3 +272,39 @@ func piped(t *testing.T, node *parley.Node, opts parley.MCPOptions) *sdk.ClientS
 	})
 	return client
 }
+
+// Whatever tool is asked, and whoever asks: the text of a sensitive answer is
+// for the model that asked, and for nobody else (promise 8).
+func TestASensitiveAnswerIsInNoView(t *testing.T) {
+	t.Parallel()
+	node, agent := pastNode(t, nil)
+	const secret = "hunter2"
+	log := `{"type":"session","version":3,"id":"vault","createdAt":1,"cwd":"/srv/work","isSeeded":false,"delegationDepth":0}
+{"type":"turn/start","seq":0,"time":1,"data":{"turn":1}}
+{"type":"step/start","seq":1,"time":1,"data":{"turn":1,"step":1}}
+{"type":"assistant/message","seq":2,"time":1,"data":{"turn":1,"step":1,"message":{"id":"a","role":"assistant","source":{"kind":"model","provider":"p","model":"m"},"content":[{"type":"tool-call","id":"q","name":"ask_user_question","arguments":"{\"questions\":[{\"id\":\"w\",\"question\":\"Password?\",\"sensitive\":true}]}"}]}},"surfaceOp":"append"}
+{"type":"tool/call","seq":3,"time":1,"data":{"turn":1,"step":1,"callId":"q","name":"ask_user_question","arguments":"{\"questions\":[{\"id\":\"w\",\"question\":\"Password?\",\"sensitive\":true}]}"}}
+{"type":"tool/result","seq":4,"time":1,"data":{"turn":1,"step":1,"message":{"id":"r","role":"tool","toolCallId":"q","isError":false,"source":{"kind":"tool","callId":"q"},"content":[{"type":"text","text":"{\"answers\":[{\"id\":\"w\",\"selected\":[],\"custom\":\"hunter2\"}]}"}]}},"surfaceOp":"append","sourceEventSeqs":[3]}
+{"type":"step/end","seq":5,"time":1,"data":{"turn":1,"step":1}}
+{"type":"turn/end","seq":6,"time":1,"data":{"turn":1,"reason":{"kind":"completed"}}}
+`
+	_, err := node.Import(t.Context(), "", strings.NewReader(log))
+	require.NoError(t, err)
+	for _, c := range [][2]string{
+		{"session_search", `{"query":"hunter2"}`}, {"session_event_search", `{"session_id":"vault","query":"hunter2"}`},
+		{"session_event_read", `{"session_id":"vault","seq":4}`}, {"session_event_read", `{"session_id":"vault","seq":3,"before":3,"after":3}`},
+		{"session_event_trace", `{"session_id":"vault","seq":4}`},
+	} {
+		text, err := agent.CallQueryTool(t.Context(), c[0], json.RawMessage(c[1]))
+		require.NoError(t, err, c[0])
+		assert.NotContains(t, text, secret, c[0])
+	}
+	text, err := node.Read(t.Context(), &messages.ReadRequest{Session: "vault", Seq: 4})
+	require.NoError(t, err)
+	assert.Contains(t, text, `"hidden": true`)
+	assert.NotContains(t, text, secret)
+	text, err = node.Read(t.Context(), &messages.ReadRequest{Session: "vault", Seq: 2, After: 2})
+	require.NoError(t, err)
+	assert.Contains(t, text, "Password?")
+	assert.Contains(t, text, "seq 4 | tool/result | 1970-01-01T00:00:00.001Z | (hidden: a sensitive answer)")
+}

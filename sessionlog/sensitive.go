@@ -1,5 +1,7 @@
 package sessionlog
 
+import "bytes"
+
 // SensitiveCall returns the id of the question call that an event makes, if its answer is sensitive: the call, or one
 // of its questions, says `sensitive: true` in its arguments. The text of such an answer belongs to the message that
 // the model reads and to nothing else (promise 8).
@@ -49,4 +51,30 @@ func AnsweredCall(ev Event) (callID string, ok bool) {
 		}
 	}
 	return callID, ok
+}
+
+// Concealed returns the seqs of the events that hold, or may hold, the text of a sensitive answer: all that name such a
+// call after it was asked, but what asks and what only waits. It is for views of whole events (promise 8); nil when the
+// log has no sensitive call.
+func Concealed(events []Event) map[int64]bool {
+	var names [][]byte
+	var out map[int64]bool
+	for _, ev := range events {
+		if call, ok := SensitiveCall(ev); ok {
+			names = append(names, appendString(nil, call))
+		}
+		switch ev.Type {
+		case TypeAssistantMessage, TypeToolCall, TypeDispatchStart, TypeWait:
+			continue
+		}
+		for _, name := range names {
+			if bytes.Contains(ev.Data, name) {
+				if out == nil {
+					out = map[int64]bool{}
+				}
+				out[ev.Seq] = true
+			}
+		}
+	}
+	return out
 }

@@ -49,6 +49,9 @@ type Log struct {
 	Events  []sessionlog.Event
 	Surface sessionlog.SurfaceView
 	Live    bool
+	// Concealed are the seqs of events that are named and not shown: they hold
+	// the text of a sensitive answer (promise 8).
+	Concealed map[int64]bool
 }
 
 // Search is a search that has been checked.

@@ -204,6 +204,7 @@ func (p Past) Log(ctx context.Context, session string) (Log, error) {
 	if !log.Live {
 		log.Events = slices.Concat(opened.Events, journal.Closers(log.Header, opened.Events))
 	}
+	log.Concealed = sessionlog.Concealed(log.Events)
 	err = sessionlog.ValidateEvents(log.Header.Version, log.Events)
 	if err == nil {
 		log.Surface, err = sessionlog.Surface(log.Header.Version, log.Events)

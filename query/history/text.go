@@ -167,18 +167,22 @@ func readText(s Session, log Log, seq int64, before, after []sessionlog.Event) s
 		b.Write(line)
 	}
 	b.WriteString("\n```")
-	neighbours(&b, "\n\nBefore:", before)
-	neighbours(&b, "\n\nAfter:", after)
+	neighbours(&b, log, "\n\nBefore:", before)
+	neighbours(&b, log, "\n\nAfter:", after)
 	return b.String()
 }
 
-func neighbours(b *bytes.Buffer, title string, events []sessionlog.Event) {
+func neighbours(b *bytes.Buffer, log Log, title string, events []sessionlog.Event) {
 	if len(events) == 0 {
 		return
 	}
 	b.WriteString(title)
 	for _, ev := range events {
 		fmt.Fprintf(b, "\n- seq %d | %s | %s", ev.Seq, ev.Type, iso(ev.Time))
+		if log.Concealed[ev.Seq] {
+			b.WriteString(" | (hidden: a sensitive answer)")
+			continue
+		}
 		text := sessionlog.SemanticText(ev)
 		if text == "" {
 			b.WriteString(" | (no semantic text)")

@@ -214,6 +214,9 @@ func (t *Tools) window(ctx context.Context, who caller, target Session, seq, bef
 // wholeLine is an event as one JSON object, keys in stored order. A live
 // session's events have the order in which they are made (S-090).
 func wholeLine(log Log, ev sessionlog.Event) []byte {
+	if log.Concealed[ev.Seq] {
+		ev = sessionlog.NewEvent(ev.Type, map[string]bool{"hidden": true}).At(ev.Seq, ev.Time)
+	}
 	if !log.Live || ev.SurfaceOp == nil || ev.SourceEventSeqs == nil {
 		return ev.Line()
 	}
