@@ -160,4 +160,9 @@ func TestUnitTestsOfARoom(t *testing.T) {
 	seen, err = try("return 2")
 	require.NoError(t, err)
 	require.Empty(t, seen)
+
+	write("a/a_test.go", "package a\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nfunc TestOne(t *testing.T) {\n\tif os.Remove(\"turn\") != nil {\n\t\t_ = os.WriteFile(\"turn\", nil, 0o644)\n\t\tt.Fatal()\n\t}\n}\n")
+	seen, err = try("return 2")
+	require.NoError(t, err)
+	require.Equal(t, "a: TestOne (now and then)", seen)
 }

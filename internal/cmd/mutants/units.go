@@ -124,7 +124,8 @@ func (m *mutant) rooms(all []room) []room {
 }
 
 // confirmed runs the tests of a room until one fails that fails every time, or
-// all pass: one that fails by chance says nothing of the mistake.
+// all pass. A mistake with which tests fail again and again, and not every time,
+// has been seen too: a table that says otherwise would claim too much.
 func (o *options) confirmed(overlay, dir string) (test string, err error) {
 	for range 3 {
 		test, err = o.unitTests(overlay, dir)
@@ -136,7 +137,7 @@ func (o *options) confirmed(overlay, dir string) (test string, err error) {
 			return test, err
 		}
 	}
-	return "", fmt.Errorf("the unit test %s of %s fails now and then", test, dir)
+	return test + " (now and then)", nil
 }
 
 // unitTests runs the tests of a room, and returns the one that fails.
