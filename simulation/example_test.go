@@ -19,7 +19,10 @@ type deployer struct {
 }
 
 func (d *deployer) run(l *simulation.Loop) {
-	l.Attach()
+	if err := l.Attach(); err != nil {
+		l.Log(err.Error())
+		return
+	}
 	answer, pending, err := l.Ask("deploy", "May I deploy?", 2*time.Second, "Yes", "No")
 	switch {
 	case err != nil:
@@ -28,7 +31,10 @@ func (d *deployer) run(l *simulation.Loop) {
 		d.act(l, "deploy", answer)
 	}
 	for range 20 {
-		replies, token := l.Collect(d.token)
+		replies, token, err := l.Collect(d.token)
+		if err != nil {
+			l.Log(err.Error()) // the token is still the one that it had
+		}
 		for _, r := range replies {
 			d.act(l, r.Call, r.Answer)
 		}
@@ -54,7 +60,9 @@ func (d *deployer) act(l *simulation.Loop, call, answer string) {
 // answers is a person who says yes, sooner or later.
 func answers(l *simulation.Loop) {
 	l.Sleep(time.Second)
-	l.Answer("deploy", "Yes")
+	if err := l.Answer("deploy", "Yes"); err != nil {
+		l.Log(err.Error()) // such as SETTLED: somebody else was first
+	}
 }
 
 // deployed is a plan in which the agent's process dies once.

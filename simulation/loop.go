@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,8 +15,9 @@ import (
 // happens at the same time as anything else, and a seed decides what happens
 // between any two of its calls. It must not start goroutines or look at a clock.
 //
-// When its process crashes it is unwound and begins again from the top. What it
-// must remember lives outside of it, as its own disk would.
+// When its process crashes it ends where it waits, whatever it recovers from, and
+// begins again from the top: what it has deferred runs, and is not heard in the
+// world. What it must remember lives outside of it, as its own disk would.
 type Program func(l *Loop)
 
 // Party is the name under which the plan has this program.
@@ -34,14 +36,38 @@ func (l *Loop) Now() time.Duration { return time.Duration(l.p.w.now) * time.Mill
 func (l *Loop) Sleep(d time.Duration) { l.sleep(d.Milliseconds()) }
 
 // Log writes a line into the trace.
-func (l *Loop) Log(text string) { l.p.w.say(l.p.name, KindMark, text) }
+func (l *Loop) Log(text string) {
+	l.lives()
+	l.p.w.say(l.p.name, KindMark, text)
+}
 
 // Do sends a command, and again under its own key until it is answered. It
 // returns the reply, or a *messages.Refusal; nil when none came within a minute.
 func (l *Loop) Do(cmd messages.Command) messages.Message { return l.do(cmd) }
 
-// Attach makes the program its session's root.
-func (l *Loop) Attach() bool { return l.p.attach(l) }
+// ErrNotTold is the error of a program that was told nothing: no host has
+// answered it within a minute. What it said may be known all the same.
+var ErrNotTold = errors.New("simulation: nothing was told within a minute")
+
+// Attach makes the program its session's root. The error is the refusal, a
+// *messages.Error, or ErrNotTold.
+func (l *Loop) Attach() error {
+	_, err := toldAs[*messages.AttachResponse](l.p.attach(l))
+	return err
+}
+
+// toldAs is a reply of the type that was wanted, and else the error that it is.
+func toldAs[M messages.Message](told messages.Message) (reply M, err error) {
+	switch m := told.(type) {
+	case M:
+		return m, nil
+	case *messages.Refusal:
+		return reply, messages.FromWire(m)
+	case nil:
+		return reply, ErrNotTold
+	}
+	return reply, fmt.Errorf("simulation: told %s, which is no %T", brief(told), reply)
+}
 
 // Ask asks one question and waits for the result: the answer's text, or that it
 // is pending. attempt is the key under which a program that crashed may ask
@@ -61,15 +87,15 @@ func (l *Loop) Ask(attempt, question string, timeout time.Duration, options ...s
 	}
 	text, _ := json.Marshal(map[string]any{"timeout": seconds,
 		"questions": []any{map[string]any{"id": "q", "question": question, "options": labels}}}) // strings and numbers always encode
-	r := l.p.start(&messages.AskRequest{Session: l.p.session, Root: l.p.root, Attempt: attempt, CallId: attempt,
+	r := l.start(&messages.AskRequest{Session: l.p.session, Root: l.p.root, Attempt: attempt, CallId: attempt,
 		Arguments: string(text), AnswererPresent: true})
 	l.until(func() bool { return r.final }, -1)
-	if no, refused := r.answer.(*messages.Refusal); refused {
-		return "", false, messages.FromWire(no)
-	}
-	a, ok := r.answer.(*messages.AskResponse)
-	if !ok || a.GetAnswered() == nil && a.GetPending() == nil {
-		return "", false, fmt.Errorf("simulation: %s was told %s, which is no result", attempt, brief(r.answer))
+	a, err := toldAs[*messages.AskResponse](r.answer)
+	switch {
+	case err != nil:
+		return "", false, err
+	case a.GetAnswered() == nil && a.GetPending() == nil:
+		return "", false, fmt.Errorf("simulation: %s was told %s, which is no result", attempt, brief(a))
 	}
 	for _, item := range a.GetAnswered().GetAnswers() {
 		if item.Custom != nil {
@@ -102,10 +128,12 @@ type Reply struct {
 
 // Collect lists the late answers, with those of earlier lists that no token has
 // acknowledged. after is the token of the list that the program has dealt with.
-func (l *Loop) Collect(after string) (replies []Reply, token string) {
-	r, ok := l.do(&messages.CollectRepliesRequest{Session: l.p.session, Root: l.p.root, After: after}).(*messages.CollectRepliesResponse)
-	if !ok {
-		return nil, after
+// The error is the refusal, a *messages.Error, or ErrNotTold; the token is then
+// the one that it has.
+func (l *Loop) Collect(after string) (replies []Reply, token string, err error) {
+	r, err := toldAs[*messages.CollectRepliesResponse](l.do(&messages.CollectRepliesRequest{Session: l.p.session, Root: l.p.root, After: after}))
+	if err != nil {
+		return nil, after, err
 	}
 	for _, m := range r.GetReplies() {
 		out := Reply{ID: m.GetMessageId(), Call: m.GetCallId(), Redelivered: m.GetRedelivered()}
@@ -120,22 +148,20 @@ func (l *Loop) Collect(after string) (replies []Reply, token string) {
 		}
 		replies = append(replies, out)
 	}
-	return replies, r.GetToken()
+	return replies, r.GetToken(), nil
 }
 
-// Answer answers a call as a person does, by its one option or in own words,
-// and reports whether it was taken.
-func (l *Loop) Answer(call, text string) bool {
+// Answer answers a call as a person does, by its one option or in own words, and
+// waits for the call to be asked. No error: the answer was taken, in time or as a
+// late one. Else it is the refusal, a *messages.Error, such as SETTLED with its
+// winner, or ErrNotTold.
+func (l *Loop) Answer(call, text string) error {
 	id := l.p.w.newID("sub-")
 	for {
-		m := l.do(&messages.SubmitRequest{Session: l.p.session, CallId: call, SubmissionId: id, By: l.p.name, Door: "simulation",
-			Answers: []*messages.Answer{{Id: "q", Selected: []string{text}}}})
-		no, refused := m.(*messages.Refusal)
-		if !refused {
-			return m != nil
-		}
-		if no.GetCode() != string(messages.NotAnswerable) && no.GetCode() != string(messages.NotFound) {
-			return false
+		_, err := toldAs[*messages.SubmitResponse](l.do(&messages.SubmitRequest{Session: l.p.session, CallId: call, SubmissionId: id, By: l.p.name, Door: "simulation",
+			Answers: []*messages.Answer{{Id: "q", Selected: []string{text}}}}))
+		if code := messages.CodeOf(err); code != messages.NotAnswerable && code != messages.NotFound {
+			return err
 		}
 		l.sleep(200) // not asked yet
 	}

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"iter"
+	"runtime"
 	"time"
 
 	"github.com/parleyrun/parley/messages"
@@ -49,9 +50,6 @@ func (p *party) isOff() bool { return p.off }
 // rests: nothing more comes of it by itself.
 func (p *party) rests() bool { return p.done && (p.browser == nil || p.browser.rests()) }
 
-// killed unwinds a program that is gone.
-type killed struct{}
-
 // begin starts the party's program, or a next one after a crash.
 func (p *party) begin(program func(*Loop)) {
 	p.lives++
@@ -59,16 +57,29 @@ func (p *party) begin(program func(*Loop)) {
 	seq := func(yield func(struct{}) bool) {
 		defer func() {
 			if r := recover(); r != nil {
-				if _, gone := r.(killed); !gone {
-					panic(p.panicked(r))
-				}
+				panic(p.panicked(r))
 			}
 		}()
 		program(&Loop{p: p, life: life, yield: yield})
 	}
-	p.resume, p.stop = iter.Pull(iter.Seq[struct{}](seq))
+	resume, stop := iter.Pull(iter.Seq[struct{}](seq))
+	p.resume, p.stop = resume, func() { unwinds(stop) }
 	p.waiting, p.crashed = false, false
 	p.w.soon(func() { p.run(life) })
+}
+
+// unwinds ends a program that waits. It ends by runtime.Goexit, which no recover
+// of its own can stop, and with it ends the goroutine that has stopped it: one
+// that is there for nothing else.
+func unwinds(stop func()) {
+	ended := make(chan any)
+	go func() {
+		defer func() { ended <- recover() }()
+		stop()
+	}()
+	if panicked := <-ended; panicked != nil {
+		panic(panicked)
+	}
 }
 
 // run lets the program go on until it blocks again.
@@ -158,13 +169,28 @@ type Loop struct {
 	p     *party
 	life  int
 	yield func(struct{}) bool
+	gone  bool // its process: it has crashed, or the world has ended
+}
+
+// lives ends the program if its process is gone: what it has deferred, or does
+// after it has recovered from all it could, does not come into the world.
+func (l *Loop) lives() {
+	if l.gone {
+		runtime.Goexit()
+	}
+}
+
+// start sends a command of a program that lives.
+func (l *Loop) start(cmd messages.Command) *rpc {
+	l.lives()
+	return l.p.start(cmd)
 }
 
 // block gives control back until the party is woken.
 func (l *Loop) block() {
-	if !l.yield(struct{}{}) || l.life != l.p.lives {
-		panic(killed{})
-	}
+	l.lives()
+	l.gone = !l.yield(struct{}{}) || l.life != l.p.lives
+	l.lives()
 }
 
 // until blocks until a condition holds, or a time has passed; false: it passed.
@@ -187,7 +213,7 @@ func (l *Loop) sleep(ms int64) { l.until(func() bool { return false }, ms) }
 
 // do sends a command and waits for its answer; nil: none came in time.
 func (l *Loop) do(cmd messages.Command) messages.Message {
-	r := l.p.start(cmd)
+	r := l.start(cmd)
 	if !l.until(func() bool { return r.final }, 60_000) {
 		r.said.Left = true
 		r.leave()

@@ -30,7 +30,7 @@ func (p *party) program(l *Loop) {
 // agent is a scripted agent. A process that comes back attaches as the same
 // root and repeats the calls that it made: it has kept their attempts.
 func (p *party) agent(l *Loop) {
-	if !p.attach(l) {
+	if _, attached := p.attach(l).(*messages.AttachResponse); !attached {
 		return
 	}
 	started := map[string]*rpc{}
@@ -42,15 +42,15 @@ func (p *party) agent(l *Loop) {
 	l.until(func() bool { return allFinal(started) }, 120_000)
 }
 
-func (p *party) attach(l *Loop) bool {
-	r, ok := l.do(&messages.AttachRequest{Session: p.session, Root: p.root, Owner: p.owner}).(*messages.AttachResponse)
-	if ok {
+func (p *party) attach(l *Loop) messages.Message {
+	told := l.do(&messages.AttachRequest{Session: p.session, Root: p.root, Owner: p.owner})
+	if r, ok := told.(*messages.AttachResponse); ok {
 		p.turn, p.step = r.GetTurn(), r.GetStep()
 		if !r.GetTurnOpen() {
 			p.step = 0
 		}
 	}
-	return ok
+	return told
 }
 
 func allFinal(started map[string]*rpc) bool {
@@ -110,7 +110,7 @@ func (p *party) agentDoes(l *Loop, act Act, started map[string]*rpc) {
 		l.do(&messages.EndTurnRequest{Session: s, Root: root, Turn: p.turn, Aborted: act.Verb == doAbort})
 		p.step = 0
 	case doAsk, doStart, doAgain:
-		r := p.start(p.asking(act))
+		r := l.start(p.asking(act))
 		started[act.Call] = r
 		if act.Verb != doStart {
 			l.until(func() bool { return r.final || r.left }, 300_000)
@@ -221,7 +221,7 @@ func (p *party) alive() (attempts []string) {
 
 // listen waits until a message waits, but no longer than this.
 func (p *party) listen(l *Loop, d time.Duration) {
-	r := p.start(&messages.AwaitInboxRequest{Session: p.session, Root: p.root})
+	r := l.start(&messages.AwaitInboxRequest{Session: p.session, Root: p.root})
 	if !l.until(func() bool { return r.final }, d.Milliseconds()) {
 		r.said.Left = true
 		r.leave()

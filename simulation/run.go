@@ -284,7 +284,9 @@ func (w *World) atRest() bool {
 // none is left.
 func (w *World) unwind() {
 	for _, p := range w.parties {
-		p.stop()
+		if !p.done && !p.crashed {
+			p.stop()
+		}
 	}
 }
 
