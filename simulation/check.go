@@ -38,8 +38,9 @@ type Evidence struct {
 	Changes []journal.Change    // and how it came about
 	Shown   []*messages.QuestionRow
 	Now     int64
-	// Tired: the world was stopped before it came to rest.
-	Tired bool
+	// Stopped says by what the world was stopped before it came to rest; empty: it
+	// came to rest.
+	Stopped string
 	// Busy are the programs that have not ended, each with what it waits for.
 	Busy []string
 
@@ -105,7 +106,7 @@ func (e *Evidence) account(session string) *account {
 func (w *World) check() []Failure { return Judge(w.evidence()) }
 
 func (w *World) evidence() *Evidence {
-	e := &Evidence{Plan: w.plan, History: w.History, Logs: w.disk.All(), Rows: w.rows(""), Now: w.now, Tired: !w.atRest()}
+	e := &Evidence{Plan: w.plan, History: w.History, Logs: w.disk.All(), Rows: w.rows(""), Now: w.now, Stopped: w.stopped()}
 	for _, h := range w.hosts {
 		if h.up() {
 			e.Changes, _, _ = h.disk.Changes(context.Background(), 0, 0) // this disk reads without fault
@@ -131,9 +132,9 @@ func (p *party) waitsFor() string {
 	if p.crashed {
 		return p.name + " has crashed and not come back"
 	}
-	text := p.name
+	text := p.name + " has not ended"
 	if p.at > 0 && p.at <= len(p.plan.Acts) {
-		text += fmt.Sprintf(" is at act %d of %d (%s)", p.at, len(p.plan.Acts), p.plan.Acts[p.at-1].Verb)
+		text += fmt.Sprintf(": it is at act %d of %d (%s)", p.at, len(p.plan.Acts), p.plan.Acts[p.at-1].Verb)
 	}
 	for _, r := range p.rpcs {
 		if !r.final && !r.left {

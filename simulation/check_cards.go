@@ -357,7 +357,7 @@ func rowsAreToldInOrder(e *Evidence) {
 }
 
 func shownIsWhatIsRecorded(e *Evidence) {
-	if e.Tired {
+	if e.Stopped != "" {
 		return
 	}
 	type key struct{ party, call string }

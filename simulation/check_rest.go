@@ -16,11 +16,11 @@ var restInvariants = []Invariant{
 }
 
 func everythingEnds(e *Evidence) {
+	if e.Stopped != "" {
+		e.fail("the world was %s", e.Stopped)
+	}
 	for _, busy := range e.Busy {
 		e.fail("%s", busy)
-	}
-	if e.Tired {
-		e.fail("the world did not come to rest by %d ms", e.Now)
 	}
 	for a, l := range e.lives {
 		if is := l.state(); is != over && e.existed(a) {

@@ -52,7 +52,7 @@ func oneRecord(e *Evidence) {
 			}
 		}
 		for _, l := range a.lives {
-			if open[l.call] != nil && a.latest[l.call] == l && !e.Tired {
+			if open[l.call] != nil && a.latest[l.call] == l && e.Stopped == "" {
 				e.at(a, l.at).fail("sub-call %s, asked at event %d, has no record of what it came to. %s", l.call, l.at, a.story(l.call))
 			}
 		}

@@ -82,7 +82,7 @@ func lived(t testing.TB, script string) *Evidence {
 		continue
 	}
 	w.heal()
-	for w.steps < w.stepsMax() && !w.atRest() && w.Step() {
+	for !w.spent() && !w.atRest() && w.Step() {
 		continue
 	}
 	e := w.evidence()

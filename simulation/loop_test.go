@@ -182,7 +182,7 @@ func TestALoopThatNeverEndsIsNamed(t *testing.T) {
 	}}})
 	require.NoError(t, err)
 	require.NotEmpty(t, r.Failures)
-	require.Equal(t, "everything ends: bot", r.Failures[0].String())
+	require.Equal(t, "everything ends: bot has not ended", r.Failures[1].String())
 }
 
 // What a program panics with as it is unwound is not lost.

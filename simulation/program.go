@@ -42,6 +42,9 @@ func (p *party) agent(l *Loop) {
 	l.until(func() bool { return allFinal(started) }, 120_000)
 }
 
+// listensMax is how long an agent waits for a result.
+const listensMax = 5 * time.Minute
+
 func (p *party) attach(l *Loop) messages.Message {
 	told := l.do(&messages.AttachRequest{Session: p.session, Root: p.root, Owner: p.owner})
 	if r, ok := told.(*messages.AttachResponse); ok {
@@ -113,11 +116,11 @@ func (p *party) agentDoes(l *Loop, act Act, started map[string]*rpc) {
 		r := l.start(p.asking(act))
 		started[act.Call] = r
 		if act.Verb != doStart {
-			l.until(func() bool { return r.final || r.left }, 300_000)
+			l.until(func() bool { return r.final || r.left }, listensMax.Milliseconds())
 		}
 	case doAwait:
 		if r := started[act.Call]; r != nil {
-			l.until(func() bool { return r.final || r.left }, 300_000)
+			l.until(func() bool { return r.final || r.left }, listensMax.Milliseconds())
 		}
 	case doLeave:
 		if r := started[act.Call]; r != nil {

@@ -26,6 +26,9 @@ type Report struct {
 	Sum   string
 	// Took is how much time passed in the world.
 	Took time.Duration
+	// Stopped says by which bound the world was stopped before it came to rest,
+	// and what to change if that is all that is wrong. Empty: it came to rest.
+	Stopped string
 	// Failures are the promises that were broken, each with what shows it.
 	Failures []Failure
 }
@@ -50,6 +53,9 @@ type Options struct {
 	Fix bool
 	// Programs run in place of the scripts of the parties they are named for.
 	Programs map[string]Program
+	// Rest is how long programs may take once the world has healed. 0: what the
+	// plan's own acts need, and a quarter of an hour.
+	Rest time.Duration
 	// Check judges a run by what a program has done, beside the invariants.
 	Check func(*History) []Failure
 }
@@ -64,31 +70,27 @@ func Run(p *Plan, opts Options) *Report {
 
 func run(p *Plan, opts Options) *Report {
 	w := newWorld(p, opts)
-	w.programs = opts.Programs
 	if opts.Fix {
 		w.fixed = p.undrawn()
 	}
 	defer w.unwind()
 	w.start()
-	for w.steps < w.stepsMax() && w.now < p.For.Milliseconds() && w.Step() {
+	for !w.spent() && w.now < p.For.Milliseconds() && w.Step() {
 		continue
 	}
 	w.heal()
-	end := w.now + healingMax
-	for w.steps < w.stepsMax() && w.now < end && !w.atRest() && w.Step() {
+	for !w.spent() && !w.atRest() && w.Step() {
 		continue
 	}
+	stopped := w.stopped()
 	failures := w.check()
 	if opts.Check != nil {
 		failures = append(failures, opts.Check(w.History)...)
 	}
 	w.close()
 	return &Report{Plan: p, Steps: w.steps, Messages: w.delivered, Fixed: w.fixed, Lines: w.trace.all, Sum: w.trace.Sum(),
-		Took: time.Duration(w.now) * time.Millisecond, Failures: failures}
+		Took: time.Duration(w.now) * time.Millisecond, Stopped: stopped, Failures: failures}
 }
-
-// healingMax is how long a healed world may take to come to an end.
-const healingMax = 15 * 60 * 1000
 
 func (w *World) start() {
 	p := w.plan
@@ -232,8 +234,12 @@ func (w *World) heal() {
 // without a deadline hears of it.
 const operatorAfter = 30_000
 
+// operatorTakes is what it leaves itself to take what nobody has taken, if the
+// others do not come to rest.
+const operatorTakes = 5 * 60_000
+
 func (w *World) operate(l *Loop) {
-	for range 100 {
+	for w.now < w.restBy()-operatorTakes {
 		open := false
 		for _, row := range w.rows("") {
 			if row.Row.State == sessionlog.RowReplied {

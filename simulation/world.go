@@ -41,6 +41,7 @@ type World struct {
 	parties   []*party
 	refs      int
 	programs  map[string]Program
+	bounds    bounds
 	ids       int
 	placement map[string]int // who runs a session, in truth
 	healed    bool
@@ -56,17 +57,9 @@ type task struct {
 	since int64 // it could
 }
 
-// stepsMax and, for the time in which anything may fail, stepsPerSecond bound a
-// run: whoever takes more does not come to an end.
-const (
-	stepsMax       = 200_000
-	stepsPerSecond = 100
-)
-
-func (w *World) stepsMax() int { return stepsMax + stepsPerSecond*int(w.plan.For.Seconds()) }
-
 func newWorld(p *Plan, opts Options) *World {
-	w := &World{plan: p, dice: rand.New(rand.NewPCG(p.Seed, 0x9e3779b97f4a7c15)), fates: newFates(p.Seed), queued: map[*virtual.Box]bool{}, cut: map[[2]int]bool{}, disk: disk.New(), trace: newTrace(opts), History: &History{}}
+	w := &World{plan: p, dice: rand.New(rand.NewPCG(p.Seed, 0x9e3779b97f4a7c15)), fates: newFates(p.Seed), queued: map[*virtual.Box]bool{}, cut: map[[2]int]bool{}, disk: disk.New(), trace: newTrace(opts), History: &History{},
+		programs: opts.Programs, bounds: p.bounds(opts.Rest)}
 	return w
 }
 
