@@ -222,10 +222,8 @@ func (c *planCheck) with(v verb, act Act) error {
 	if act.With == "" {
 		return nil
 	}
-	for w := range strings.SplitSeq(act.With, "+") {
-		if !slices.Contains(v.words, w) {
-			return c.failf("%s", withWhat(v, act.Call, w))
-		}
+	if text := withWrong(v, act); text != "" {
+		return c.failf("%s", text)
 	}
 	return nil
 }
@@ -360,6 +358,17 @@ func cannot(party PartyPlan, verb string) string {
 	return fmt.Sprintf("the %s %s cannot %s; it can %s", party.Kind, party.Name, verb, strings.Join(verbNames(party.Kind), ", "))
 }
 
-func withWhat(v verb, call, word string) string {
-	return fmt.Sprintf("%s %s with %q; it may be with %s, joined by +", v.name, call, word, strings.Join(v.words, ", "))
+// withWrong says what is wrong with the words of an act, if anything is.
+func withWrong(v verb, act Act) string {
+	var before []string
+	for w := range strings.SplitSeq(act.With, "+") {
+		switch {
+		case !slices.Contains(v.words, w):
+			return fmt.Sprintf("%s with %q; it may be with %s, joined by +", strings.TrimSpace(v.name+" "+act.Call), w, strings.Join(v.words, ", "))
+		case slices.Contains(before, w):
+			return fmt.Sprintf("%s with %s: %s is said twice", strings.TrimSpace(v.name+" "+act.Call), act.With, w)
+		}
+		before = append(before, w)
+	}
+	return ""
 }

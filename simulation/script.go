@@ -57,6 +57,9 @@ func (p *Plan) String() string {
 	for _, s := range p.Sessions {
 		line("session", s.Name, "on", hostName(s.Host))
 	}
+	for chunk := range slices.Chunk(p.unaskedCalls(), choicesPerLine) {
+		line(append([]string{unaskedWord}, chunk...)...)
+	}
 	for _, party := range p.Parties {
 		line(party.words()...)
 		for _, act := range party.Acts {

@@ -39,7 +39,8 @@ func (e *ScriptError) Error() string {
 // ParseScript reads a plan as String writes it. Its error is a *ScriptError
 // that says what the line may be.
 func ParseScript(text string) (*Plan, error) {
-	s := &scriptReader{p: &Plan{Rules: RulesPlan{Timeout: defaultTimeout}, For: defaultFor, Hosts: 1}, lines: map[planPlace]int{}}
+	s := &scriptReader{p: &Plan{Rules: RulesPlan{Timeout: defaultTimeout}, For: defaultFor, Hosts: 1}, lines: map[planPlace]int{},
+		said: map[string]int{}, meant: map[string]bool{}}
 	lines := strings.Split(text, "\n")
 	if len(lines) > scriptLinesMax {
 		return nil, &ScriptError{Text: fmt.Sprintf("it has %d lines, and may have %d", len(lines), scriptLinesMax)}
@@ -68,6 +69,8 @@ type scriptReader struct {
 	line  int
 	words []string // of the line, those not read yet
 	lines map[planPlace]int
+	said  map[string]int  // the lines of what is said once
+	meant map[string]bool // calls that no agent asks
 }
 
 func (s *scriptReader) failf(format string, args ...any) error {
@@ -78,10 +81,16 @@ func (s *scriptReader) failf(format string, args ...any) error {
 // not.
 func (s *scriptReader) check() error {
 	var wrong *PlanError
-	if !errors.As(s.p.Validate(), &wrong) {
-		return nil
+	if errors.As(s.p.Validate(), &wrong) {
+		return &ScriptError{Line: s.lines[wrong.at.line()], Text: wrong.Text}
 	}
-	return &ScriptError{Line: s.lines[wrong.at.line()], Text: wrong.Text}
+	for i, j := range s.p.unasked {
+		party := &s.p.Parties[i]
+		if act := party.Acts[j]; !s.meant[act.Call] {
+			return &ScriptError{Line: s.lines[planPlace{kind: inAct, i: i, act: j}], Text: nobodyAsks(party, act, s.p.callNames(party.Session))}
+		}
+	}
+	return nil
 }
 
 // isOf notes that this line says a part of the plan.
@@ -89,7 +98,7 @@ func (s *scriptReader) isOf(kind placeKind, i, act int) {
 	s.lines[planPlace{kind: kind, i: i, act: act}] = s.line
 }
 
-var lineKinds = "seed, for, rules, network, disk, schedule, choose, lose, repeat, refuse, doubt, hosts, session, agent, person, client, at, or a verb of the agent, person or client above"
+var lineKinds = "seed, for, rules, network, disk, schedule, choose, lose, repeat, refuse, doubt, hosts, session, unasked, agent, person, client, at, or a verb of the agent, person or client above"
 
 func (s *scriptReader) read() error {
 	for _, word := range s.words {
@@ -108,7 +117,24 @@ func (s *scriptReader) read() error {
 	return nil
 }
 
+// saidOnce are the lines that a script has one of.
+var saidOnce = []string{"seed", "for", "rules", "network", "disk", "schedule", "hosts"}
+
+// once refuses what is said a second time.
+func (s *scriptReader) once(what, form string) error {
+	if line, twice := s.said[what]; twice {
+		return s.failf("%s is said a second time, after line %d: %s", what, line, form)
+	}
+	s.said[what] = s.line
+	return nil
+}
+
 func (s *scriptReader) readLine(first string) (err error) {
+	if slices.Contains(saidOnce, first) {
+		if err := s.once(first, "one line has all of it"); err != nil {
+			return err
+		}
+	}
 	switch first {
 	case "seed":
 		s.p.Seed, err = s.number()
@@ -128,6 +154,8 @@ func (s *scriptReader) readLine(first string) (err error) {
 		err = s.hosts()
 	case "session":
 		err = s.session()
+	case unaskedWord:
+		err = s.unasked()
 	case string(AgentParty), string(PersonParty), string(ClientParty):
 		err = s.party(PartyKind(first))
 	case "at":
@@ -235,9 +263,14 @@ func (s *scriptReader) settings(allowed string, set func(key, value string) (boo
 	if len(s.words) == 0 {
 		return s.failf("a setting is missing: %s", allowed)
 	}
+	var before []string
 	for len(s.words) > 0 {
 		word := s.next()
 		key, value, _ := strings.Cut(word, "=")
+		if slices.Contains(before, key) {
+			return s.failf("%s is said twice in this line", key)
+		}
+		before = append(before, key)
 		known, err := set(key, value)
 		if err != nil {
 			return err
@@ -372,6 +405,9 @@ func (s *scriptReader) named(word string) error {
 		if err != nil || n < 1 {
 			return s.failf("%q stands where a number from 1 is wanted: %s 12 17", text, word)
 		}
+		if slices.Contains(*of, n) {
+			return s.failf("%s %d is said twice", word, n)
+		}
 		*of = append(*of, n)
 	}
 	return nil
@@ -386,6 +422,18 @@ func (s *scriptReader) hosts() error {
 		return s.failf("%s where a number of hosts is wanted: hosts 3; 1 to %d", quoted(word), HostsMax)
 	}
 	s.p.Hosts = n
+	return nil
+}
+
+// unasked reads the names of calls that are named although no agent asks them.
+func (s *scriptReader) unasked() error {
+	for first := true; first || len(s.words) > 0; first = false {
+		call, err := s.call()
+		if err != nil {
+			return err
+		}
+		s.meant[call] = true
+	}
 	return nil
 }
 
@@ -468,10 +516,8 @@ func (s *scriptReader) act(word string) (err error) {
 			return err
 		}
 		out.With = s.next()
-		for w := range strings.SplitSeq(out.With, "+") {
-			if !slices.Contains(v.words, w) {
-				return s.failf("%s", withWhat(v, out.Call, w))
-			}
+		if text := withWrong(v, out); text != "" {
+			return s.failf("%s", text)
 		}
 	}
 	if len(s.words) > 0 {

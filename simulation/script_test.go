@@ -1,6 +1,7 @@
 package simulation_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,7 +15,7 @@ import (
 // A plan that is written and read is the same plan, and runs the same.
 func TestScriptsSayAllOfAPlan(t *testing.T) {
 	for _, profile := range simulation.Profiles {
-		for seed := range uint64(300) {
+		for seed := range uint64(1250) {
 			p := simulation.Draw(seed, profile)
 			read, err := simulation.ParseScript(p.String())
 			require.NoError(t, err, "seed %d", seed)
@@ -38,7 +39,7 @@ func TestScriptErrorsSayWhatIsAllowed(t *testing.T) {
 		{"seed", "line 1: the line ends where a number is wanted: seed 4711"},
 		{"seed 1 2", `line 1: "2" is too much: nothing may follow here`},
 		{"hosts 0", `line 1: "0" stands where a number of hosts is wanted: hosts 3; 1 to 9`},
-		{"# nothing\n\nnoise", `line 3: "noise" begins no line; a line is one of seed, for, rules, network, disk, schedule, choose, lose, repeat, refuse, doubt, hosts, session, agent, person, client, at, or a verb of the agent, person or client above`},
+		{"# nothing\n\nnoise", `line 3: "noise" begins no line; a line is one of seed, for, rules, network, disk, schedule, choose, lose, repeat, refuse, doubt, hosts, session, unasked, agent, person, client, at, or a verb of the agent, person or client above`},
 		{"for ever", `line 1: "ever" stands where a time is wanted: for 1.5s, or with ms, m, h`},
 		{"for 48h", "line 1: for 48h is too long or too short: 0s to 24h"},
 		{"rules speed=3", `line 1: "speed=3" is no setting of these: timeout=3s, grace=700ms, expiry=first or expiry=unanimous, passivate=1m`},
@@ -72,9 +73,49 @@ func TestScriptErrorsSayWhatIsAllowed(t *testing.T) {
 		{head + "at 1s kill b for 1s", "line 3: there is no agent, person or client b"},
 		{"session " + strings.Repeat("a", 100_000), `line 1: "aaaaaaaaaaaaaaaaaaaa" begins a word of 100000 bytes, and one may have 200`},
 		{head + "at 1s move s9 to h1", "line 3: there is no session s9"},
+		{"for 1s\n\nfor 2s", "line 3: for is said a second time, after line 1: one line has all of it"},
+		{"seed 1\nseed 1", "line 2: seed is said a second time, after line 1: one line has all of it"},
+		{"hosts 1\nhosts 2", "line 2: hosts is said a second time, after line 1: one line has all of it"},
+		{"network drop=1\nnetwork duplicate=1", "line 2: network is said a second time, after line 1: one line has all of it"},
+		{"network drop=1 drop=2", "line 1: drop is said twice in this line"},
+		{"lose 3 4\nlose 4", "line 2: lose 4 is said twice"},
+		{head + "ask q1 for 5s with two+two", "line 3: ask q1 with two+two: two is said twice"},
+		{"session s1\nclient c in s1\nreload with lost+lost", "line 3: reload with lost+lost: lost is said twice"},
+		{head + "withdraw q1", "line 3: withdraw q1: no agent of session s1 asks q1. If it is meant, say so in a line: unasked q1"},
+		{head + "ask deploy for 2s\nawait depoly", "line 4: await depoly: no agent of session s1 asks depoly; there is deploy. If it is meant, say so in a line: unasked depoly"},
+		{head + "start q2 for 2s\nask q1 for 2s\nask q2 for 2s\nclient c in s1\nhide q3", "line 7: hide q3: no agent of session s1 asks q3; there is q1, q2. If it is meant, say so in a line: unasked q3"},
+		{"session s2\nperson p in s2\nsubmit q1\n" + head + "ask q1 for 2s", "line 3: submit q1: no agent of session s2 asks q1. If it is meant, say so in a line: unasked q1"},
+		{head + "ask run:ptc:1 for 2s in run\nfinish urn", "line 4: finish urn: no agent of session s1 asks in urn; there is run. If it is meant, say so in a line: unasked urn"},
+		{head + "ask q1 for 2s\nagain q2 for 2s", "line 4: again q2: no agent of session s1 asks q2; there is q1. If it is meant, say so in a line: unasked q2"},
+		{head + asks(14) + "await q0", "line 17: await q0: no agent of session s1 asks q0; there is q11, q12, q13, q14, q15, q16, q17, q18, q19, q20, 4 more. If it is meant, say so in a line: unasked q0"},
+		{"unasked", "line 1: the line ends where the name of a call is wanted: 1 to 40 of a-z A-Z 0-9 . _ - '"},
 	} {
 		_, err := simulation.ParseScript(c.script)
 		require.EqualError(t, err, c.text, "%q", c.script)
+	}
+}
+
+// asks is a script of an agent that asks n times.
+func asks(n int) (text string) {
+	for i := range n {
+		text += fmt.Sprintf("ask q%d for 2s\n", 11+i)
+	}
+	return text
+}
+
+// A script may name what nobody asks, if it says so, and what is made of a name
+// that somebody asks.
+func TestScriptsSayThatANameIsMeant(t *testing.T) {
+	for _, script := range []string{
+		"unasked q1 q2\nsession s1\nperson p in s1\nsubmit q1\nfind q2 within 1s",
+		"session s1\nagent a as r in s1\nask q1 for 2s\nagain q1 for 2s\nawait q1\nperson p in s1\nsubmit q1'1",
+		"session s1\nagent a as r in s1\nask run:ptc:1 for 2s in run\nagain run:ptc:1 for 2s in run\nfinish run\nperson p in s1\nsubmit run:ptc:101",
+	} {
+		p, err := simulation.ParseScript(script)
+		require.NoError(t, err)
+		again, err := simulation.ParseScript(p.String())
+		require.NoError(t, err, "%s", p)
+		require.Equal(t, p, again)
 	}
 }
 
