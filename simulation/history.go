@@ -14,6 +14,8 @@ type History struct {
 	// Written says when each of a session's commits happened: one stamp for
 	// each of disk.Log.Commits.
 	Written map[string][]Stamp
+	// Panics are those of actors, which their supervisor has restarted.
+	Panics []*Panic
 	// Healed is when faults ended; 0: not yet.
 	Healed int64
 }

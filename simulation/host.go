@@ -36,8 +36,6 @@ type host struct {
 // wallStart is the wall clock of a world's start.
 const wallStart = 1_700_000_000_000
 
-var quiet = slog.New(slog.DiscardHandler)
-
 func (h *host) clock() actors.Now {
 	return actors.Now{Wall: wallStart + h.w.now + h.skew, Mono: 1 + h.w.now}
 }
@@ -74,7 +72,7 @@ func (h *host) boot() {
 		lease, repeat = 0, 0
 	}
 	sys, err := supervisor.Start(supervisor.Config{
-		Node: h.name, Runtime: h.virtual.Runtime(), Journal: h.disk, Logger: quiet,
+		Node: h.name, Runtime: h.virtual.Runtime(), Journal: h.disk, Logger: slog.New(complaints{h}),
 		Place: func(session string) string { return h.w.hosts[h.placed[session]].name },
 		Peer:  func(node string) (string, bool) { return node, true },
 		NewSession: func(session string, opened journal.Opened) (actors.Machine, error) {
