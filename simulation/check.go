@@ -78,16 +78,41 @@ func (e *Evidence) fail(format string, args ...any) {
 	e.failures = append(e.failures, f)
 }
 
-// at points at the line of the trace where an event was written.
-func (e *Evidence) at(a *account, seq int64) *Evidence {
-	e.point = a.stamp(seq).Line
+// on points at a line of the trace.
+func (e *Evidence) on(line int) *Evidence {
+	e.point = line
 	return e
 }
 
-// heard points at the line where somebody heard something.
+// at points at the line of the trace where an event was written.
+func (e *Evidence) at(a *account, seq int64) *Evidence {
+	return e.on(a.stamp(seq).Line)
+}
+
+// commit points at the line where a commit of a session was made.
+func (e *Evidence) commit(a *account, i int) *Evidence {
+	if i >= len(a.stamps) {
+		return e
+	}
+	return e.on(a.stamps[i].Line)
+}
+
+// heard points at the line where somebody heard something, or said what nothing
+// was heard of.
 func (e *Evidence) heard(s *Said) *Evidence {
 	if s.Answer != nil {
-		e.point = s.Answer.Line
+		return e.on(s.Answer.Line)
+	}
+	return e.on(s.Line)
+}
+
+// lastOf points at the line where somebody heard of a call for the last time.
+func (e *Evidence) lastOf(session, call string) *Evidence {
+	for _, s := range e.History.Said {
+		c, of := s.Cmd.(interface{ GetCallId() string })
+		if of && s.Answer != nil && s.Cmd.GetSession() == session && c.GetCallId() == call {
+			e.point = max(e.point, s.Answer.Line)
+		}
 	}
 	return e
 }

@@ -22,12 +22,12 @@ type account struct {
 	messages []*queued
 	byID     map[string]*queued
 	lists    [2][]*queued
-	twice    []string // two replies of one call were queued at once: which, and where
+	twice    []noted // two replies of one call were queued at once: which, and where
 	settled  []settledAt
 	roots    []rootAt
 	lengths  []turnAt
 	handed   []handedAt
-	misfits  []string // events that cannot be read, or do not follow
+	misfits  []noted // events that cannot be read, or do not follow
 }
 
 // life is one asking of a question call: a call id can be asked again.
@@ -79,6 +79,12 @@ type rootAt struct {
 
 type turnAt struct{ turn, start, end int64 } // end -1: open
 
+// noted is something to say of an event.
+type noted struct {
+	seq  int64
+	text string
+}
+
 // handedAt is one parley/delivered.
 type handedAt struct {
 	seq int64
@@ -95,6 +101,20 @@ type queued struct {
 	waits     bool
 	left      int64 // when it last left a list
 }
+
+// lastSeq is the event by which it came to where it is; -1: nothing is known of it.
+func (m *queued) lastSeq() int64 {
+	last := int64(-1)
+	for _, seqs := range [][]int64{m.in, m.out, m.admitted, m.withdrawn} {
+		if len(seqs) > 0 {
+			last = max(last, seqs[len(seqs)-1])
+		}
+	}
+	return last
+}
+
+// lastSeq is the event by which it came to where it stands.
+func (l *life) lastSeq() int64 { return max(l.at, l.states[len(l.states)-1].seq) }
 
 func (l *life) state() state { return l.states[len(l.states)-1].is }
 
@@ -154,7 +174,7 @@ func (a *account) by(seq int64) disk.Commit {
 }
 
 func (a *account) misfit(ev sessionlog.Event, what any) {
-	a.misfits = append(a.misfits, fmt.Sprintf("event %d (%s): %v", ev.Seq, ev.Type, what))
+	a.misfits = append(a.misfits, noted{ev.Seq, fmt.Sprintf("event %d (%s): %v", ev.Seq, ev.Type, what)})
 }
 
 func (a *account) take(ev sessionlog.Event) {
@@ -345,7 +365,7 @@ func (a *account) replies(seq int64, call, why string) {
 		}
 	}
 	if n > 1 {
-		a.twice = append(a.twice, fmt.Sprintf("call %s has %d queued replies after event %d", call, n, seq))
+		a.twice = append(a.twice, noted{seq, fmt.Sprintf("call %s has %d queued replies after event %d", call, n, seq)})
 	}
 	switch {
 	case l == nil || l.state() != continued && l.state() != replied:

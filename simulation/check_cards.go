@@ -158,8 +158,7 @@ func (e *Evidence) cards(visit func(t *Tab, m *Mark, c *cardStory)) {
 
 // saw reports a breach at a mark.
 func (e *Evidence) saw(t *Tab, m *Mark, format string, args ...any) {
-	e.point = m.Line
-	e.fail("%s, tab %d, at %d, %s of %s: %s", t.Party, t.N, m.At, m.What, m.Call, fmt.Sprintf(format, args...))
+	e.on(m.Line).fail("%s, tab %d, at %d, %s of %s: %s", t.Party, t.N, m.At, m.What, m.Call, fmt.Sprintf(format, args...))
 }
 
 func aTouchedCardDoesNotGiveUp(e *Evidence) {

@@ -68,7 +68,7 @@ var cardLies = liesOf{seated, []lie{
 	}, ""},
 	{"an ended question takes no answer", "and was told that the question is settled", func(d doctor) {
 		m := d.mark(2, markRow, "k3")
-		d.tab(2).Marks = append(d.tab(2).Marks, Mark{At: m.At, What: markTick, Call: "k3", Shows: m.Shows})
+		d.tab(2).Marks = append(d.tab(2).Marks, Mark{At: m.At, Line: m.Line, What: markTick, Call: "k3", Shows: m.Shows})
 	}, "shown is what is recorded"},
 	{"a live card holds its wait", "and no claim holds that", func(d doctor) { d.holdOf(2, "k4").Framed = 0 }, ""},
 	{"an answer keeps its claim", "has no answer", func(d doctor) {

@@ -33,7 +33,7 @@ func contiguous(e *Evidence) {
 		next := int64(0)
 		for i, c := range a.log.Commits {
 			if c.Kind == disk.KindAppend && !c.Delete && c.Seq != next {
-				e.fail("session %s: commit %d adds event %d, and the log is at %d", a.name, i, c.Seq, next)
+				e.commit(a, i).fail("session %s: commit %d adds event %d, and the log is at %d", a.name, i, c.Seq, next)
 			}
 			next += c.Count
 		}
@@ -44,7 +44,7 @@ func contiguous(e *Evidence) {
 			e.fail("session %s: %v", a.name, err)
 		}
 		for _, m := range a.misfits {
-			e.fail("session %s: %s", a.name, m)
+			e.at(a, m.seq).fail("session %s: %s", a.name, m.text)
 		}
 	}
 }
@@ -55,14 +55,14 @@ func oneWriter(e *Evidence) {
 		for i, c := range a.log.Commits {
 			switch {
 			case c.Kind == disk.KindOpen && c.Epoch <= epoch:
-				e.fail("session %s: commit %d takes epoch %d after %d", a.name, i, c.Epoch, epoch)
+				e.commit(a, i).fail("session %s: commit %d takes epoch %d after %d", a.name, i, c.Epoch, epoch)
 			case c.Kind == disk.KindAppend && epoch != 0 && c.Epoch != epoch:
-				e.fail("session %s: %s wrote events %d+%d under epoch %d; %s had taken %d", a.name, c.Host, c.Seq, c.Count, c.Epoch, owner, epoch)
+				e.commit(a, i).fail("session %s: %s wrote events %d+%d under epoch %d; %s had taken %d", a.name, c.Host, c.Seq, c.Count, c.Epoch, owner, epoch)
 			case c.Kind == disk.KindAppend && epoch != 0 && c.Host != owner:
-				e.fail("session %s: %s wrote events %d+%d under epoch %d, which is of %s", a.name, c.Host, c.Seq, c.Count, c.Epoch, owner)
+				e.commit(a, i).fail("session %s: %s wrote events %d+%d under epoch %d, which is of %s", a.name, c.Host, c.Seq, c.Count, c.Epoch, owner)
 			}
 			if c.Kind == disk.KindAppend && c.At <= at {
-				e.fail("session %s: commit %d is at position %d, the one before it at %d", a.name, i, c.At, at)
+				e.commit(a, i).fail("session %s: commit %d is at position %d, the one before it at %d", a.name, i, c.At, at)
 			}
 			if c.Kind == disk.KindAppend {
 				at = c.At
@@ -91,11 +91,11 @@ func oneResult(e *Evidence) {
 			e.at(a, l.results[1].seq).fail("call %s, attempt %s, has %d results, at events %d and %d. %s", l.call, l.attempt, len(l.results), l.results[0].seq, l.results[1].seq, a.story(l.call))
 		}
 		if l.wait < 0 {
-			e.fail("call %s at event %d has no parley/wait in its append", l.call, l.at)
+			e.at(a, l.at).fail("call %s at event %d has no parley/wait in its append", l.call, l.at)
 		}
 		for _, m := range a.lives {
 			if m != l && m.attempt == l.attempt && m.call == l.call && m.at > l.at {
-				e.fail("attempt %s of call %s was recorded twice, at events %d and %d", l.attempt, l.call, l.at, m.at)
+				e.at(a, m.at).fail("attempt %s of call %s was recorded twice, at events %d and %d", l.attempt, l.call, l.at, m.at)
 			}
 		}
 	}
@@ -104,7 +104,7 @@ func oneResult(e *Evidence) {
 func oneReservation(e *Evidence) {
 	for _, a := range e.accounts {
 		for _, t := range a.twice {
-			e.fail("session %s: %s", a.name, t)
+			e.at(a, t.seq).fail("session %s: %s", a.name, t.text)
 		}
 	}
 }
@@ -117,9 +117,9 @@ func oneFate(e *Evidence) {
 				waits = 1
 			}
 			if len(m.in) != 1 || waits+len(m.admitted)+len(m.withdrawn) != 1 {
-				e.fail("message %s of session %s: queued at events %v, admitted at %v, taken back at %v, waits: %v", m.ID, a.name, m.in, m.admitted, m.withdrawn, m.waits)
+				e.at(a, m.lastSeq()).fail("message %s of session %s: queued at events %v, admitted at %v, taken back at %v, waits: %v", m.ID, a.name, m.in, m.admitted, m.withdrawn, m.waits)
 			} else if len(m.admitted) == 1 && a.commit[m.admitted[0]] != a.commit[m.left] {
-				e.fail("message %s of session %s left its list at event %d, and became history in another append, at %d", m.ID, a.name, m.left, m.admitted[0])
+				e.at(a, m.admitted[0]).fail("message %s of session %s left its list at event %d, and became history in another append, at %d", m.ID, a.name, m.left, m.admitted[0])
 			}
 		}
 	}
@@ -147,7 +147,7 @@ func settledStays(e *Evidence) {
 	for _, a := range e.accounts {
 		for _, ev := range a.log.Events {
 			if op := string(ev.SurfaceOp); op != "" && op != `"append"` {
-				e.fail("session %s: event %d (%s) changes the surface: %s", a.name, ev.Seq, ev.Type, op)
+				e.at(a, ev.Seq).fail("session %s: event %d (%s) changes the surface: %s", a.name, ev.Seq, ev.Type, op)
 			}
 		}
 	}
@@ -169,14 +169,14 @@ func pendingIsNoAnswer(e *Evidence) {
 		for _, s := range l.settled {
 			silent := s.Outcome == "answered" || s.Outcome == "skipped" || s.Outcome == "queued"
 			if silent && s.SubmissionID == "" {
-				e.fail("call %s is said to be %s at event %d, with no submission", l.call, s.Outcome, s.seq)
+				e.at(a, s.seq).fail("call %s is said to be %s at event %d, with no submission", l.call, s.Outcome, s.seq)
 			}
 		}
 	}
 	for _, a := range e.accounts {
 		for _, m := range a.messages {
 			if _, ok := sessionlog.ReadBatch(m.Text()); m.ReplyTo != "" && (!ok || sessionlog.IsPending(m.Text())) {
-				e.fail("reply %s to call %s is no batch of answers: %.200q", m.ID, m.ReplyTo, m.Text())
+				e.at(a, m.lastSeq()).fail("reply %s to call %s is no batch of answers: %.200q", m.ID, m.ReplyTo, m.Text())
 			}
 		}
 	}
@@ -223,7 +223,7 @@ func childrenDoNotAsk(e *Evidence) {
 		for t := range told[*messages.AskRequest, *messages.AskResponse](e) {
 			s, m := t.by, t.msg
 			if s.Party == p.Name {
-				e.fail("%s is owned by %s, asked, and was told %s", p.Name, p.Owner, brief(m))
+				e.heard(s).fail("%s is owned by %s, asked, and was told %s", p.Name, p.Owner, brief(m))
 			}
 		}
 	}
@@ -344,7 +344,7 @@ func (e *Evidence) shown(a *account) {
 			is = "settled"
 		}
 		if l == a.latest[l.call] && row.GetState() != is {
-			e.fail("the views show call %s as %s. %s", l.call, row.GetState(), a.story(l.call))
+			e.at(a, l.lastSeq()).fail("the views show call %s as %s. %s", l.call, row.GetState(), a.story(l.call))
 		}
 	}
 }

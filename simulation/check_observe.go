@@ -7,15 +7,16 @@ import (
 
 // What the world notes for its checks.
 
-// observe notes when an operation of the disk changed a session.
-func (w *World) observe(op *disk.Op) {
+// observe notes when an operation of the disk changed a session, and the line of
+// the trace that says so.
+func (w *World) observe(op *disk.Op, line int) {
 	if !op.Recorded() {
 		return
 	}
 	if w.History.Written == nil {
 		w.History.Written = map[string][]Stamp{}
 	}
-	w.History.Written[op.Session] = append(w.History.Written[op.Session], Stamp{w.now, w.steps, w.trace.n})
+	w.History.Written[op.Session] = append(w.History.Written[op.Session], Stamp{w.now, w.steps, line})
 	for _, h := range w.hosts {
 		h.show()
 	}
@@ -43,7 +44,8 @@ func (w *World) ended(what string, host, to int) {
 	}
 }
 
-// hears is what a party is told now, and its host said at a step.
+// hears is what a party is told now, by the line that was said last, and its host
+// said at a step.
 func (w *World) hears(sent int, m messages.Message) Heard {
 	return Heard{At: w.now, Step: w.steps, Sent: sent, Line: w.trace.n, Msg: m}
 }

@@ -13,8 +13,7 @@ var panicInvariants = []Invariant{
 
 func noActorPanics(e *Evidence) {
 	for _, p := range e.History.Panics {
-		e.point = p.Line
-		e.fail("%s of %s panicked at %d over %s: %s", p.Actor, p.Host, p.At, p.Over, whatAndWhere(p.What, p.Stack))
+		e.on(p.Line).fail("%s of %s panicked at %d over %s: %s", p.Actor, p.Host, p.At, p.Over, whatAndWhere(p.What, p.Stack))
 	}
 }
 

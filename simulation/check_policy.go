@@ -48,7 +48,7 @@ func nobodyDecidesForOthers(e *Evidence) {
 				if until := e.letGo(h); until != 0 && until <= at.committed || e.shaken(a, h, at) {
 					continue
 				}
-				e.fail("call %s was ended by %s at %d (event %d), and %s held it since %d. %s", l.call, s.By, at.ended, s.seq, h.Party, h.Framed, a.story(l.call))
+				e.at(a, s.seq).fail("call %s was ended by %s at %d (event %d), and %s held it since %d. %s", l.call, s.By, at.ended, s.seq, h.Party, h.Framed, a.story(l.call))
 			}
 		}
 	}
@@ -70,7 +70,7 @@ func noProviderIsForLegacy(e *Evidence) {
 	for a, l := range e.lives {
 		for _, r := range l.results {
 			if due(l.rec) != 0 && r.Code == string(messages.NoProvider) {
-				e.fail("timed call %s failed with %s at event %d. %s", l.call, r.Code, r.seq, a.story(l.call))
+				e.at(a, r.seq).fail("timed call %s failed with %s at event %d. %s", l.call, r.Code, r.seq, a.story(l.call))
 			}
 		}
 	}
@@ -92,7 +92,7 @@ func graceForTheUnheard(e *Evidence) {
 				continue
 			}
 			if cut, only := e.cutOff(a, h, s); only && s.ended < cut-renewMS-e.lag()-e.Plan.Network.DelayMax.Milliseconds()+leaseMS+grace && (h.Over == 0 || h.Over > cut && h.How == "unavailable") && e.passed(h) == 0 {
-				e.fail("call %s ran out at %d (event %d), and %s, who held it, was cut off at %d; the lease is %d ms and the grace %d. %s", l.call, s.ended, end.seq, h.Party, cut, leaseMS, grace, a.story(l.call))
+				e.at(a, end.seq).fail("call %s ran out at %d (event %d), and %s, who held it, was cut off at %d; the lease is %d ms and the grace %d. %s", l.call, s.ended, end.seq, h.Party, cut, leaseMS, grace, a.story(l.call))
 			}
 		}
 		// A session that began anew waits for those who held it.
@@ -104,7 +104,7 @@ func graceForTheUnheard(e *Evidence) {
 				continue
 			}
 			if s.ended < a.stamps[i].At+grace {
-				e.fail("call %s ran out at %d (event %d), and its session began anew at %d; the grace is %d ms. %s", l.call, s.ended, end.seq, a.stamps[i].At, grace, a.story(l.call))
+				e.at(a, end.seq).fail("call %s ran out at %d (event %d), and its session began anew at %d; the grace is %d ms. %s", l.call, s.ended, end.seq, a.stamps[i].At, grace, a.story(l.call))
 			}
 		}
 	}
@@ -144,7 +144,7 @@ func claimsHearOfTheEnd(e *Evidence) {
 			ended := e.heardBy(a, h, end)
 			remote := h.Session == a.name && h.Call == l.call && h.Framed != 0 && h.Framed < ended
 			if remote && h.Framed >= a.stamp(l.wait).At && (h.Over == 0 && e.Now > ended || h.Over > ended) && !e.frameLost() {
-				e.fail("%s has held %s since %d; the call ended at %d, and the claim %s. %s", h.Party, l.call, h.Framed, a.stamp(l.states[1].seq).At, overAt(h), a.story(l.call))
+				e.at(a, l.states[1].seq).fail("%s has held %s since %d; the call ended at %d, and the claim %s. %s", h.Party, l.call, h.Framed, a.stamp(l.states[1].seq).At, overAt(h), a.story(l.call))
 			}
 		}
 	}
@@ -203,7 +203,7 @@ func noClaimOnAnOverdueCall(e *Evidence) {
 				return o != h && o.Session == h.Session && o.Call == h.Call && o.Opened <= h.Framed && (o.Over == 0 || o.Over >= early || e.endLost())
 			})
 			if !held {
-				e.fail("%s opened %s at %d, after its deadline at %d, and holds it since %d. %s", h.Party, l.call, h.Opened, deadline-wallStart, h.Framed, a.story(l.call))
+				e.on(h.Line).fail("%s opened %s at %d, after its deadline at %d, and holds it since %d. %s", h.Party, l.call, h.Opened, deadline-wallStart, h.Framed, a.story(l.call))
 			}
 		}
 	}
@@ -223,7 +223,7 @@ func aRepeatIsAccepted(e *Evidence) {
 		a := e.account(cmd.GetSession())
 		for _, r := range a.accepted(cmd.GetSubmissionId()) {
 			if at := a.stamp(r.seq); at.Step > 0 && at.Step < s.Step && r.CallID == cmd.GetCallId() {
-				e.fail("%s repeated %s at %d and was refused with %s; it was accepted at event %d, at %d. %s", s.Party, cmd.GetSubmissionId(), s.At, no.GetCode(), r.seq, at.At, a.story(cmd.GetCallId()))
+				e.heard(s).fail("%s repeated %s at %d and was refused with %s; it was accepted at event %d, at %d. %s", s.Party, cmd.GetSubmissionId(), s.At, no.GetCode(), r.seq, at.At, a.story(cmd.GetCallId()))
 			}
 		}
 	}
@@ -240,7 +240,7 @@ func aLateAnswerMayBeUnwanted(e *Evidence) {
 	for _, a := range e.accounts {
 		for _, r := range a.settled {
 			if key := a.name + " " + r.SubmissionID; r.Outcome == "queued" && unwanted[key] && !wants[key] {
-				e.fail("%s by %s was not to be a late answer, and is reply %s. %s", r.SubmissionID, r.By, r.MessageID, a.story(r.CallID))
+				e.at(a, r.seq).fail("%s by %s was not to be a late answer, and is reply %s. %s", r.SubmissionID, r.By, r.MessageID, a.story(r.CallID))
 			}
 		}
 	}
@@ -256,7 +256,7 @@ func answersAreWhole(e *Evidence) {
 		for _, r := range l.settled {
 			whole := func(cmd *messages.SubmitRequest) bool { return covers(l.ids, cmd.GetAnswers()) }
 			if said := given[a.name+" "+r.SubmissionID]; len(said) > 0 && r.Outcome != "reply_withdrawn" && !slices.ContainsFunc(said, whole) {
-				e.fail("%s was accepted for %s, which asks %s", brief(said[0]), l.call, quote(l.ids))
+				e.at(a, r.seq).fail("%s was accepted for %s, which asks %s", brief(said[0]), l.call, quote(l.ids))
 			}
 		}
 	}
@@ -280,7 +280,7 @@ func oneSpeaks(e *Evidence) {
 			continue
 		}
 		if st := e.between(s, ""); !st.root(func(at rootAt) bool { return at.root == r.GetRoot() }) {
-			e.fail("%s said %s at %d in the name of %s and was told %s; %v spoke for the session", s.Party, brief(s.Cmd), s.At, r.GetRoot(), brief(s.Answer.Msg), st.roots)
+			e.heard(s).fail("%s said %s at %d in the name of %s and was told %s; %v spoke for the session", s.Party, brief(s.Cmd), s.At, r.GetRoot(), brief(s.Answer.Msg), st.roots)
 		}
 	}
 }
@@ -293,7 +293,7 @@ func takenBackBySomebody(e *Evidence) {
 	for _, a := range e.accounts {
 		for _, m := range a.messages {
 			if len(m.withdrawn) > 0 && !asked[a.name+" "+m.ID] {
-				e.fail("message %s of session %s was taken back at event %d, and nobody had asked for it", m.ID, a.name, m.withdrawn[0])
+				e.at(a, m.withdrawn[0]).fail("message %s of session %s was taken back at event %d, and nobody had asked for it", m.ID, a.name, m.withdrawn[0])
 			}
 		}
 	}
@@ -321,7 +321,7 @@ func listedUntilAcknowledged(e *Evidence) {
 			}
 			at, shown := said[a.name+" "+itoa(h.Acknowledged)]
 			if stamp := a.stamp(h.seq); !shown || stamp.Step > 0 && int64(stamp.Step) < at {
-				e.fail("session %s: list %d is acknowledged at event %d, and nobody has shown its token by then (record %d)", a.name, h.Acknowledged, h.seq, i)
+				e.at(a, h.seq).fail("session %s: list %d is acknowledged at event %d, and nobody has shown its token by then (record %d)", a.name, h.Acknowledged, h.seq, i)
 			}
 		}
 	}
@@ -349,7 +349,7 @@ func listedUntilAcknowledged(e *Evidence) {
 			}
 			for _, id := range sortedIDs(keysOf(open), func(s string) string { return s }) {
 				if !slices.Contains(h.Shown, id) {
-					e.fail("session %s: list %d at event %d does not hold %s of list %d, which nobody has acknowledged", a.name, h.List, h.seq, id, open[id])
+					e.at(a, h.seq).fail("session %s: list %d at event %d does not hold %s of list %d, which nobody has acknowledged", a.name, h.List, h.seq, id, open[id])
 				}
 			}
 			for _, id := range h.Shown {
@@ -371,7 +371,7 @@ func aTakeOverKeepsQuestions(e *Evidence) {
 	for a, l := range e.lives {
 		for _, s := range l.settled {
 			if s.Outcome == "root_changed" && !l.rec.Legacy && l.stateBefore(s.seq+1) != continued {
-				e.fail("timed call %s was open when %s took over at event %d, and is %s. %s", l.call, s.By, s.seq, l.stateBefore(s.seq+1), a.story(l.call))
+				e.at(a, s.seq).fail("timed call %s was open when %s took over at event %d, and is %s. %s", l.call, s.By, s.seq, l.stateBefore(s.seq+1), a.story(l.call))
 			}
 		}
 	}
@@ -382,7 +382,7 @@ func aTakeOverKeepsQuestions(e *Evidence) {
 			}
 			for _, l := range a.lives {
 				if l.stateBefore(r.seq) == open {
-					e.fail("call %s of session %s is open at event %d, after %s took over", l.call, a.name, r.seq, r.root)
+					e.at(a, r.seq).fail("call %s of session %s is open at event %d, after %s took over", l.call, a.name, r.seq, r.root)
 				}
 			}
 		}
@@ -401,7 +401,7 @@ func repliesComeFirst(e *Evidence) {
 			}
 			for _, m := range s.Inserted {
 				if m.ReplyTo != "" {
-					e.fail("reply %s to %s waits for a turn of its own, by event %d of session %s", m.ID, m.ReplyTo, ev.Seq, a.name)
+					e.at(a, ev.Seq).fail("reply %s to %s waits for a turn of its own, by event %d of session %s", m.ID, m.ReplyTo, ev.Seq, a.name)
 				}
 			}
 		}
@@ -421,7 +421,7 @@ func joinedToItsEqual(e *Evidence) {
 			}
 			l := e.account(cmd.GetSession()).lifeOf(m.GetJoined(), m.GetCallId())
 			if questions, _, _ := sessionlog.ParseArguments(cmd.GetArguments()); l != nil && l.asks != string(questions) {
-				e.fail("%s asked %.200s and was joined to %s, which asks %.200s", s.Party, questions, l.attempt, l.asks)
+				e.on(h.Line).fail("%s asked %.200s and was joined to %s, which asks %.200s", s.Party, questions, l.attempt, l.asks)
 			}
 		}
 	}
@@ -437,7 +437,7 @@ func aRequestEndsItsOwn(e *Evidence) {
 	for a, l := range e.lives {
 		for _, s := range l.settled {
 			if s.Outcome == "pending" && s.By == "" && s.Reason != "" && !said[a.name+" "+l.call+" "+l.attempt] {
-				e.fail("attempt %s ended at event %d since %q, and nobody has said so of it. %s", l.attempt, s.seq, s.Reason, a.story(l.call))
+				e.at(a, s.seq).fail("attempt %s ended at event %d since %q, and nobody has said so of it. %s", l.attempt, s.seq, s.Reason, a.story(l.call))
 			}
 		}
 	}
@@ -461,7 +461,7 @@ func answeredAtOnce(e *Evidence) {
 			allowed += int((s.Answer.At - s.At) / aliveWithin)
 		}
 		if s.Tries > allowed {
-			e.fail("%s said %s at %d, %d times, until it was told %s at %d", s.Party, brief(s.Cmd), s.At, s.Tries, brief(s.Answer.Msg), s.Answer.At)
+			e.heard(s).fail("%s said %s at %d, %d times, until it was told %s at %d", s.Party, brief(s.Cmd), s.At, s.Tries, brief(s.Answer.Msg), s.Answer.At)
 		}
 	}
 }
@@ -470,7 +470,7 @@ func aTurnEndsItsCalls(e *Evidence) {
 	for a, l := range e.lives {
 		for _, t := range a.lengths {
 			if t.end > l.at && t.start < l.at && l.stateBefore(t.end+1) == open {
-				e.fail("turn %d of session %s ended at event %d, and call %s of it is open. %s", t.turn, a.name, t.end, l.call, a.story(l.call))
+				e.at(a, t.end).fail("turn %d of session %s ended at event %d, and call %s of it is open. %s", t.turn, a.name, t.end, l.call, a.story(l.call))
 			}
 		}
 	}

@@ -68,7 +68,7 @@ func oneRegister(e *Evidence) {
 			}
 			fmt.Fprintf(&b, "; %d-%s %s", op.Call, until, op.Input.(*did).what)
 		}
-		e.fail("nothing that is in order explains what was told of %s in %s (steps%s). %s", q.call, q.session, b.String(), e.account(q.session).story(q.call))
+		e.lastOf(q.session, q.call).fail("nothing that is in order explains what was told of %s in %s (steps%s). %s", q.call, q.session, b.String(), e.account(q.session).story(q.call))
 	}
 }
 

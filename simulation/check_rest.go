@@ -24,19 +24,19 @@ func everythingEnds(e *Evidence) {
 	}
 	for a, l := range e.lives {
 		if is := l.state(); is != over && e.existed(a) {
-			e.fail("call %s is still %s. %s Held by: %s", l.call, is, a.story(l.call), e.holders(a, l))
+			e.at(a, l.lastSeq()).fail("call %s is still %s. %s Held by: %s", l.call, is, a.story(l.call), e.holders(a, l))
 		}
 	}
 	for _, a := range e.accounts {
 		for _, m := range a.messages {
 			if m.waits {
-				e.fail("message %s of session %s was queued at event %d and still waits; %s speaks for the session", m.ID, a.name, m.in[0], a.rootBefore(int64(len(a.log.Events))).root)
+				e.at(a, m.lastSeq()).fail("message %s of session %s was queued at event %d and still waits; %s speaks for the session", m.ID, a.name, m.in[0], a.rootBefore(int64(len(a.log.Events))).root)
 			}
 		}
 	}
 	for _, s := range e.History.Said {
 		if s.Answer == nil && !s.Left {
-			e.fail("%s said %s at %d, %d times, and was told nothing final", s.Party, brief(s.Cmd), s.At, s.Tries)
+			e.heard(s).fail("%s said %s at %d, %d times, and was told nothing final", s.Party, brief(s.Cmd), s.At, s.Tries)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -150,7 +151,7 @@ func (d doctor) push(events ...sessionlog.Event) {
 		log.Events = append(slices.Clip(log.Events), ev.At(seq+int64(i), log.Events[seq-1].Time))
 	}
 	stamps := d.History.Written["s1"]
-	d.History.Written["s1"] = append(slices.Clip(stamps), Stamp{At: d.Now, Step: stamps[len(stamps)-1].Step + 1_000_000})
+	d.History.Written["s1"] = append(slices.Clip(stamps), Stamp{At: d.Now, Step: stamps[len(stamps)-1].Step + 1_000_000, Line: stamps[len(stamps)-1].Line + 1})
 }
 
 // stamp is when an event was written, to change.
@@ -255,7 +256,7 @@ func TestEveryInvariantCanFail(t *testing.T) {
 		}, ""},
 		{"told the same", "before it was", func(d doctor) {
 			s := *d.saying("p", "Submit", "sub-4")
-			s.Answer = &Heard{At: s.Answer.At, Step: s.Answer.Step + 1, Sent: s.Answer.Sent + 1, Msg: proto.Clone(s.Answer.Msg).(messages.Message)}
+			s.Answer = &Heard{At: s.Answer.At, Line: s.Answer.Line, Step: s.Answer.Step + 1, Sent: s.Answer.Sent + 1, Msg: proto.Clone(s.Answer.Msg).(messages.Message)}
 			lied[*messages.SubmitResponse](&s).Settlement.Outcome = "queued"
 			d.History.Said = append(d.History.Said, &s)
 		}, "accepted is kept, one register"},
@@ -288,7 +289,7 @@ func TestEveryInvariantCanFail(t *testing.T) {
 			ask.Join, ask.Receipt = true, true
 		}, "accepted is kept"},
 		{"no deadline under a claim", "while o had held it since 1500", func(d doctor) {
-			d.History.Holds = append(d.History.Holds, &Hold{Party: "o", Session: "s1", Call: "q2", Opened: 1400, Framed: 1500})
+			d.History.Holds = append(d.History.Holds, &Hold{Party: "o", Session: "s1", Call: "q2", Opened: 1400, Framed: 1500, Line: 50})
 		}, "claims hear of the end"},
 		{"not before its time", "500 ms before its deadline", func(d doctor) {
 			ev := d.find(sessionlog.TypeSettled, "q2", "pending")
@@ -301,11 +302,14 @@ func TestEveryInvariantCanFail(t *testing.T) {
 		}, ""},
 		{"grace after a loss", "o had lost its claim at 1900", func(d doctor) {
 			d.Plan.Rules.Grace = 10 * time.Second
-			d.History.Holds = append(d.History.Holds, &Hold{Party: "o", Session: "s1", Call: "q2", Opened: 1400, Framed: 1500, Over: 1900, How: "lost"})
+			d.History.Holds = append(d.History.Holds, &Hold{Party: "o", Session: "s1", Call: "q2", Opened: 1400, Framed: 1500, Line: 50, Over: 1900, How: "lost"})
 		}, ""},
 		{"a deadline is fixed", "which nobody asked for", func(d doctor) {
 			ask := d.saying("a", "Ask", "q2").Cmd.(*messages.AskRequest)
 			ask.Arguments = strings.Replace(ask.Arguments, `"timeout":1}`, `"timeout":2}`, 1)
+		}, ""},
+		{"no actor panics", "s/s1 of h1 panicked at 900 over Fired: planted; in f", func(d doctor) {
+			d.History.Panics = append(d.History.Panics, &Panic{Host: "h1", Actor: "s/s1", Over: "Fired", What: "planted", Stack: []string{"f"}, Stamp: Stamp{At: 900, Line: 9}})
 		}, ""},
 		{"everything ends", "was told nothing final", func(d doctor) { d.saying("o", "Steer").Answer = nil }, ""},
 		{"one register", "nothing that is in order explains", func(d doctor) {
@@ -325,12 +329,16 @@ func TestEveryInvariantCanFail(t *testing.T) {
 	}
 }
 
+// ofTheWhole are breaches that show at the end only, and at no party.
+var ofTheWhole = regexp.MustCompile("^(session .* (folds to|does not fold|the log has|seq is not contiguous)|the views show .* does not have)")
+
 func (l lie) isFound(t *testing.T, world string) {
 	e := lived(t, world)
 	l.tell(doctor{t, e})
 	found := map[string]string{}
 	for _, f := range Judge(e) {
 		found[f.Invariant] += f.Text + "\n"
+		require.True(t, f.Line > 0 || ofTheWhole.MatchString(f.Text), "it points nowhere: %v", f)
 	}
 	require.Contains(t, found[l.invariant], l.text, "found: %v", found)
 	delete(found, l.invariant)
@@ -341,6 +349,42 @@ func (l lie) isFound(t *testing.T, world string) {
 		}
 	}
 	require.Equal(t, l.also, strings.Join(also, ", "), "%v", found)
+}
+
+// What the world notes of a moment names the line of the trace that says it, so
+// that a breach points at whose it is and when.
+func TestWhatIsNotedNamesItsLine(t *testing.T) {
+	p := Draw(3, Profiles[0])
+	w := newWorld(p, Options{Keep: true})
+	w.start()
+	for !w.spent() && w.now < p.For.Milliseconds() && w.Step() {
+		continue
+	}
+	says := func(line int, at int64, lane, kind, text string) {
+		t.Helper()
+		require.Positive(t, line)
+		l := w.trace.all[line-1]
+		require.Equal(t, []any{line, at, lane, kind}, []any{l.N, l.At, l.Lane, l.Kind})
+		require.Contains(t, l.Text, text)
+	}
+	for _, s := range w.History.Said {
+		says(s.Line, s.At, s.Party, KindDo, brief(s.Cmd))
+		if s.Answer != nil {
+			says(s.Answer.Line, s.Answer.At, s.Party, KindTold, brief(s.Answer.Msg))
+		}
+	}
+	for _, h := range w.History.Holds {
+		if h.Framed > 0 {
+			says(h.Line, h.Framed, h.Party, KindHold, "holds "+h.Call)
+		}
+	}
+	for session, stamps := range w.History.Written {
+		for _, stamp := range stamps {
+			says(stamp.Line, stamp.At, diskLane, KindDisk, " "+session+" ")
+		}
+	}
+	require.NotEmpty(t, w.History.Holds)
+	w.close()
 }
 
 // Every invariant says what it guards, once.

@@ -203,7 +203,7 @@ func (e *Evidence) kept(s *Said, cmd *messages.SubmitRequest, got *messages.Sett
 		case got.GetOutcome() == "reply_withdrawn" && len(q.withdrawn) == 0:
 			e.heard(s).fail("%s was told that its reply %s was taken back, and it was not. %s", s.Party, q.ID, a.story(rec.CallID))
 		case !e.words(q.Text(), cmd) || !sameQuestions(q.Text(), l):
-			e.fail("reply %s has not the words of %s, or not to the questions of %s: %.200q", q.ID, id, l.attempt, q.Text())
+			e.heard(s).fail("reply %s has not the words of %s, or not to the questions of %s: %.200q", q.ID, id, l.attempt, q.Text())
 		}
 		return
 	}
@@ -344,7 +344,7 @@ func answersAreSomebodys(e *Evidence) {
 				e.at(a, r.seq).fail("event %d of session %s has %s by %s to call %q; said was %q", r.seq, a.name, r.SubmissionID, r.By, r.CallID, by[a.name+" "+r.SubmissionID])
 			}
 			if n := len(a.accepted(r.SubmissionID)); n > 1 {
-				e.fail("session %s accepted %s %d times", a.name, r.SubmissionID, n)
+				e.at(a, r.seq).fail("session %s accepted %s %d times", a.name, r.SubmissionID, n)
 			}
 		}
 	}
@@ -405,7 +405,7 @@ func refusalsAreRight(e *Evidence) {
 		}
 		st := e.between(s, call)
 		if right, known := e.right(s, messages.Code(no.GetCode()), st); known && !right {
-			e.fail("%s said %s at %d and was refused with %s; between steps %d and %d call %q was %v, and %v spoke for the session. %s",
+			e.heard(s).fail("%s said %s at %d and was refused with %s; between steps %d and %d call %q was %v, and %v spoke for the session. %s",
 				s.Party, brief(s.Cmd), s.At, no.GetCode(), s.Step, s.Answer.Sent, call, st.states, st.roots, e.account(s.Cmd.GetSession()).story(call))
 		}
 	}

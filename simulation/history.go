@@ -25,7 +25,7 @@ type History struct {
 type Stamp struct {
 	At   int64
 	Step int
-	Line int // of the trace, the last before it
+	Line int // of the trace, that says it
 }
 
 // Fault is one thing that went wrong, from and until when.
@@ -45,6 +45,7 @@ type Said struct {
 	Cmd     messages.Command
 	At      int64
 	Step    int     // when, in steps of the world
+	Line    int     // of the trace, that says it
 	Tries   int     // how often it was sent
 	Waiting []Heard // of an ask: that it is durable
 	Answer  *Heard  // nil: none came, or the party left
@@ -57,7 +58,7 @@ type Heard struct {
 	At   int64
 	Step int // when it was heard, in steps of the world
 	Sent int // when its host said it, likewise
-	Line int // of the trace, the last before it was heard
+	Line int // of the trace, that says it
 	Msg  messages.Message
 }
 
@@ -68,6 +69,7 @@ type Hold struct {
 	Host                 int
 	Opened               int64
 	Framed               int64 // when the client knew that it held; 0: never
+	Line                 int   // of the trace, that says so
 	Over                 int64 // when it let go, or knew that it had ended; 0: at the end of the run
 	How                  string
 }

@@ -26,7 +26,7 @@ type Tab struct {
 type Mark struct {
 	At   int64
 	Step int
-	Line int    // of the trace, the last before it
+	Line int    // of the trace, the first that it brought; else the last before it
 	What string // a verb of clients, or one of the constants
 	Call string
 	// State and Seq are of a row.

@@ -99,6 +99,7 @@ func (c *hold) framed(remainingMS int64, never bool) {
 	}
 	c.seen.Framed = max(1, c.party.w.now) // 0 is never
 	c.party.w.say(c.party.name, KindHold, "holds "+c.call)
+	c.seen.Line = c.party.w.trace.n
 	if c.frame != nil {
 		c.frame(remainingMS, never)
 	}

@@ -143,13 +143,14 @@ func (h *host) decide(op *disk.Op) {
 		return
 	case h.w.befalls(n, d.DoubtOps, h.w.fates.doubt, d.InDoubt, (*Plan).doubted):
 		h.w.tellDisk(op, "done, and an error told")
+		line := h.w.trace.n
 		op.InDoubt(errDisk)
-		h.w.observe(op)
+		h.w.observe(op, line)
 		return
 	default:
 		op.Commit()
 	}
-	h.w.observe(op)
+	h.w.observe(op, h.w.trace.n+1)
 	h.w.tellDisk(op, fate(op))
 }
 

@@ -207,8 +207,8 @@ func (r *rpc) settle(sent int, m messages.Message) {
 	if r.host != nil {
 		delete(r.host.served, r)
 	}
-	r.said.Answer = new(r.party.w.hears(sent, m))
 	r.party.w.say(r.party.name, KindTold, r.party.w.brief(r.cmd)+": "+r.party.w.brief(m))
+	r.said.Answer = new(r.party.w.hears(sent, m))
 	if r.onAnswer != nil {
 		r.onAnswer()
 	}

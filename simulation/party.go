@@ -159,6 +159,7 @@ func (p *party) start(cmd messages.Command) *rpc {
 	p.w.History.Said = append(p.w.History.Said, r.said)
 	p.rpcs = append(p.rpcs, r)
 	p.w.say(p.name, KindDo, p.w.brief(cmd))
+	r.said.Line = p.w.trace.n
 	r.send()
 	return r
 }

@@ -145,6 +145,7 @@ func (t *tab) stepAnd(what, call string, in actors.CardsInput, also func(actors.
 	if before.String() != m.Shows.String() {
 		w.sayf(t.party.name, KindShow, "%s in tab %d: %v", call, t.seen.N, m.Shows)
 	}
+	m.Line = min(m.Line+1, w.trace.n)
 	t.seen.Marks = append(t.seen.Marks, m)
 	t.party.wake()
 	return &t.seen.Marks[len(t.seen.Marks)-1]
