@@ -243,6 +243,9 @@ func (s *scene) findLabels() {
 			continue
 		}
 		room := textWidth(text) + 16
+		if l.Kind == KindFault {
+			room *= faultTextWider
+		}
 		if left {
 			s.lanes[at].left = max(s.lanes[at].left, room)
 		} else {
@@ -263,8 +266,13 @@ const (
 	headEvery = 60 // rows
 	headRoom  = 34.0
 	noteGap   = 30.0
-	noteWidth = 270.0
+	noteWidth = 300.0
+	noteEdge  = 13.0 // of the box, to its text
 )
+
+// noteLinesMax is how much of what shows a breach its note has; what is pointed at
+// says all of it.
+const noteLinesMax = 14
 
 // pauseRoom is the room that an idle stretch takes before a row.
 func pauseRoom(ms int64) float64 {
@@ -283,7 +291,7 @@ func (s *scene) layout() {
 	x := axisWidth
 	for i := range s.lanes {
 		l := &s.lanes[i]
-		edge := max(laneEdge, textWidth(l.name)/1.6, textWidth(l.what)/2.1)
+		edge := max(laneEdge, textWidth(l.name)*headNameWider/2+4, textWidth(l.what)*headWhatWider/2+4)
 		l.left, l.right = max(l.left, edge), max(l.right, edge)
 		l.x = x + l.left
 		x = l.x + l.right

@@ -412,8 +412,9 @@ func (p *pen) notes() {
 				}
 			}
 		}
-		lines := wrap(f.Text, noteWidth-24, 12)
-		h := 28 + 14*float64(len(lines))
+		names := wrap("✗ "+f.Invariant, (noteWidth-2*noteEdge)/noteNameWider, 2)
+		lines := wrap(f.Text, noteWidth-2*noteEdge, noteLinesMax)
+		h := 16 + 15*float64(len(names)) + 14*float64(len(lines))
 		top := max(free, y-18)
 		free = top + h + 10
 		p.f("<g class=\"note\"")
@@ -425,18 +426,23 @@ func (p *pen) notes() {
 		if lane >= 0 {
 			p.f("<circle class=\"spot\" cx=\"%s\" cy=\"%s\" r=\"9\"/>", px(x), px(y))
 		}
-		p.f("<g class=\"box\" transform=\"translate(%s,%s)\"><rect width=\"%s\" height=\"%s\" rx=\"3\"/><text class=\"name\" x=\"12\" y=\"20\">✗ ", px(p.width+noteGap), px(top), px(noteWidth), px(h))
-		p.text(clip(f.Invariant, noteWidth-50))
-		p.f("</text>")
+		p.f("<g class=\"box\" transform=\"translate(%s,%s)\"><rect width=\"%s\" height=\"%s\" rx=\"3\"/>", px(p.width+noteGap), px(top), px(noteWidth), px(h))
+		for n, line := range names {
+			p.noteLine("class=\"name\" ", 20+15*n, line)
+		}
 		for n, line := range lines {
-			p.f("<text x=\"12\" y=\"%d\">", 36+14*n)
-			p.text(line)
-			p.f("</text>")
+			p.noteLine("", 21+15*len(names)+14*n, line)
 		}
 		p.f("</g></g>\n")
 	}
 	p.f("</g>\n")
 	p.end = max(p.height, free)
+}
+
+func (p *pen) noteLine(class string, y int, text string) {
+	p.f("<text %sx=\"%s\" y=\"%d\">", class, px(noteEdge), y)
+	p.text(text)
+	p.f("</text>")
 }
 
 // full is the whole width, with what is broken.
@@ -454,11 +460,11 @@ func (p *pen) names(y float64, again bool) {
 		p.f("<g class=\"head\" transform=\"translate(%s,%s)\"", px(l.x), px(y))
 		p.data("l", i)
 		p.f("><text class=\"name\">")
-		p.text(clip(l.name, max(l.left, l.right)*1.7))
+		p.text(clip(l.name, (l.left+l.right)/headNameWider))
 		p.f("</text>")
 		if l.what != "" && !again {
 			p.f("<text class=\"what\" y=\"13\">")
-			p.text(clip(l.what, (l.left+l.right)*1.1))
+			p.text(clip(l.what, (l.left+l.right)/headWhatWider))
 			p.f("</text>")
 		}
 		p.f("</g>")

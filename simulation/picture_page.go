@@ -121,7 +121,7 @@ func (s *scene) svg() []byte {
 	out.f("<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"picture\" width=\"%s\" height=\"%s\" viewBox=\"0 0 %[1]s %[2]s\" role=\"img\">\n", px(width), px(height))
 	out.titled(oneLine(s.title) + ": " + s.verdict())
 	out.f("<style>%s</style>\n%s<rect class=\"ground\" width=\"%s\" height=\"%s\"/>\n<text class=\"title\" x=\"12\" y=\"26\">", paperColours.Replace(diagramCSS), pictureDefs, px(width), px(height))
-	out.text(clip(s.title+" — "+s.verdict(), (width-24)/1.45))
+	out.text(clip(s.title+" — "+s.verdict(), (width-24)/titleWider))
 	out.f("</text>\n<text class=\"facts\" x=\"12\" y=\"45\">")
 	out.text(clip(s.facts(), width-24))
 	out.f("</text>\n")

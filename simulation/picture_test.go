@@ -7,6 +7,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"os"
 	"path/filepath"
@@ -281,4 +282,51 @@ func BenchmarkPicture(b *testing.B) {
 			}
 		})
 	}
+}
+
+// What was broken fits into its box: no line of a note is wider than the box in
+// the widest font, and none is below its end.
+func TestNotesFitTheirBoxes(t *testing.T) {
+	r := sketch()
+	for _, text := range []string{
+		strings.Repeat("WMQ@% ", 60), strings.Repeat("0123456789", 30), strings.Repeat("SETTLED NOT_ANSWERABLE ", 20), strings.Repeat("{a=b} <#> ", 40), "short",
+	} {
+		r.Failures = append(r.Failures, simulation.Failure{Invariant: "a long name of an invariant that is broken, and longer", Text: text, Line: 3})
+	}
+	svg := draw(t, r, simulation.PictureOptions{Format: simulation.PictureSVG})
+	boxes := regexp.MustCompile(`<g class="box"[^>]*><rect width="(\d+)" height="(\d+)" rx="3"/>(.*?)</g>`).FindAllStringSubmatch(svg, -1)
+	require.Len(t, boxes, len(r.Failures))
+	for _, box := range boxes {
+		width, height := number(t, box[1]), number(t, box[2])
+		for _, line := range regexp.MustCompile(`<text (class="name" )?x="(\d+)" y="(\d+)">(.*?)</text>`).FindAllStringSubmatch(box[3], -1) {
+			wide := dejaVuWidth(line[4], 11)
+			if line[1] != "" {
+				wide = dejaVuWidth(line[4], 12) * 1.12 // bold
+			}
+			require.LessOrEqual(t, number(t, line[2])+wide, width-4, line[4])
+			require.LessOrEqual(t, number(t, line[3])+4, height, line[4])
+		}
+	}
+}
+
+func number(t *testing.T, text string) float64 {
+	n, err := strconv.ParseFloat(text, 64)
+	require.NoError(t, err)
+	return n
+}
+
+// dejaVuWidth is how wide text is in DejaVu Sans, by the font's own advances of
+// the letters that are used here; of others it is that of an n.
+func dejaVuWidth(text string, size float64) (w float64) {
+	advances := map[rune]float64{'W': 2025, 'M': 1767, 'Q': 1612, '@': 2048, '%': 1946, 'S': 1300, 'E': 1294, 'T': 1251, 'L': 1141, 'D': 1577,
+		'N': 1532, 'O': 1612, '_': 1024, 'A': 1401, 'R': 1423, 'B': 1405, '{': 1303, '}': 1303, '=': 1716, '<': 1716, '>': 1716, '#': 1716, ' ': 651,
+		'…': 2048, '✗': 1717, 'i': 569, 'l': 569, 'm': 1995, 't': 803, 'r': 842, ',': 651}
+	for _, r := range html.UnescapeString(text) {
+		if a := advances[r]; a > 0 {
+			w += a * size / 2048
+		} else {
+			w += 1303 * size / 2048
+		}
+	}
+	return w
 }
