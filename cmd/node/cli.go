@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base32"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -86,19 +87,37 @@ func run(ctx context.Context, args []string, c *cli) int {
 	root.SetArgs(args)
 	root.SetIn(c.in)
 	root.SetErr(c.err)
-	err := checkEncoding(root, args)
+	cmd, err := root, checkEncoding(root, args)
 	if err == nil {
-		err = root.ExecuteContext(ctx)
+		cmd, err = root.ExecuteContextC(ctx)
+	}
+	if out.err != nil && (err == nil || errors.Is(err, out.err)) { // a script must not take what was lost on a full disk for a success
+		return c.report(ctx, &trouble{code: "ERROR", text: "cannot write the output: " + out.err.Error(), remedy: outputAgain(cmd)})
 	}
 	if err != nil {
 		// A line that could not be parsed has set no flag yet.
 		c.json = c.json || slices.Contains(args, "--json")
 		return c.report(ctx, err)
 	}
-	if out.err != nil { // a script must not take what was lost on a full disk for a success
-		return c.report(ctx, &trouble{code: "ERROR", text: "cannot write the output: " + out.err.Error(), remedy: "what was done is recorded: `parley log SESSION` shows it"})
-	}
 	return c.exit
+}
+
+// outputAgain is how an output that was lost is had after all.
+func outputAgain(cmd *cobra.Command) string {
+	if isOf(cmd, "sim") {
+		return "the same command prints the same again: give it room to write"
+	}
+	return "what was done is recorded: `parley log SESSION` shows it"
+}
+
+// isOf: a command is one of these, or a verb of one.
+func isOf(cmd *cobra.Command, names ...string) bool {
+	for ; cmd.HasParent(); cmd = cmd.Parent() {
+		if slices.Contains(names, cmd.Name()) {
+			return true
+		}
+	}
+	return false
 }
 
 // sticky remembers the first error of a writer.
@@ -192,12 +211,7 @@ func (c *cli) prepare(cmd *cobra.Command) error {
 
 // takesFiles: a broken file must not keep anybody from the help, nor a shell from starting.
 func takesFiles(cmd *cobra.Command) bool {
-	for ; cmd.HasParent(); cmd = cmd.Parent() {
-		if slices.Contains([]string{"help", "version", "completion", "conformance", "sim", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}, cmd.Name()) {
-			return false
-		}
-	}
-	return true
+	return !isOf(cmd, "help", "version", "completion", "conformance", "sim", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd)
 }
 
 // noVerb refuses a word that is no verb; cobra would hand it to serve.

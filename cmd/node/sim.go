@@ -30,12 +30,13 @@ After each run every promise of Parley is held against what was said and stored.
 Profiles, each of which says what a seed may draw:
 
 ` + profileLines() + `
-A run can be written as a script, cut down to what matters, and kept as a test:
-docs/simulation.md has the language.`,
+A run can be written as a script, changed, cut down to what breaks a promise, and
+kept as a test: docs/simulation.md has the language. It also plants a mistake, which
+these verbs then find: in a build without one, no seed should break anything.`,
 		Example: `  parley sim run --seeds 10000 --profile all
-  parley sim replay 4711 --trace
-  parley sim shrink 4711 -o race.script
-  parley sim show race.script -o race.html`,
+  parley sim replay 55 --profile single --trace
+  parley sim script 55 --profile single -o mine.script
+  parley sim show mine.script -o mine.html`,
 		Args: func(cmd *cobra.Command, words []string) error {
 			if len(words) == 0 {
 				return nil
@@ -49,6 +50,13 @@ docs/simulation.md has the language.`,
 		verb.DisableFlagsInUseLine = true
 		cmd.AddCommand(verb)
 	}
+	help := cmd.HelpFunc()
+	cmd.SetHelpFunc(func(cmd *cobra.Command, words []string) {
+		for _, name := range []string{"node", "token", "config"} { // no node takes part in it
+			cmd.Root().PersistentFlags().Lookup(name).Hidden = true
+		}
+		help(cmd, words)
+	})
 	return cmd
 }
 
@@ -223,16 +231,17 @@ func (c *cli) simReplayCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay SEED|FILE [flags]",
 		Short: "Run one seed or script again",
-		Long: `Run one seed, or the script in a file (- is stdin), and say how it came out: what
+		Long: `Run one seed, or the script in a file (- is stdin), and say how it came out: how much
 happened, the sum of its trace, and the promises that it broke. The trace, and with
 it the sum, is the same byte for byte on every machine. Exits with 1 when a promise
-was broken.
+was broken. A world that does not come to rest is stopped in the end: then that is
+said, and by what.
 
 A line of the trace is: milliseconds, who, what, and of a message to whom and its
 number, the same at both ends.`,
-		Example: `  parley sim replay 4711 --profile hard
-  parley sim replay 4711 --trace | grep -e fault -e told
-  parley sim replay race.script --json`,
+		Example: `  parley sim replay 55 --profile single
+  parley sim replay 55 --profile single --trace | grep -e fault -e told
+  parley sim replay mine.script --json`,
 		Args: args(1, 1, "SEED or FILE"),
 		RunE: func(cmd *cobra.Command, words []string) error {
 			p, err := c.plan(cmd, words[0], d)
@@ -277,9 +286,10 @@ func (c *cli) simReplay(p planned, trace bool) error {
 			Messages         int              `json:"messages"`
 			SimulatedSeconds float64          `json:"simulatedSeconds"`
 			Sum              string           `json:"sum"`
+			Stopped          string           `json:"stopped,omitempty"`
 			Failures         []simFailureJSON `json:"failures"`
 			Trace            []string         `json:"trace,omitempty"`
-		}{p.name, p.Seed, r.Steps, r.Messages, r.Took.Seconds(), r.Sum, simFailures(r.Failures), nil}
+		}{p.name, p.Seed, r.Steps, r.Messages, r.Took.Seconds(), r.Sum, r.Stopped, simFailures(r.Failures), nil}
 		for _, line := range r.Lines {
 			doc.Trace = append(doc.Trace, line.String())
 		}
@@ -319,10 +329,11 @@ func (c *cli) simScriptCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "script SEED|FILE [flags]",
 		Short: "Print a seed's plan as a script",
-		Long: `Print the plan of a seed, or of a script, in the language of scripts: who is there,
-what they do, what fails and when. It runs as the seed does, and can be changed.`,
-		Example: `  parley sim script 4711 --profile hard
-  parley sim script 4711 -o race.script`,
+		Long: `Print the plan of a seed, or of a script (- is stdin), in the language of scripts: who
+is there, what they do, what fails and when. It runs as the seed does, and can be
+changed: docs/simulation.md says what each line means.`,
+		Example: `  parley sim script 55 --profile single
+  parley sim script 55 --profile single -o mine.script`,
 		Args: args(1, 1, "SEED or FILE"),
 		RunE: func(cmd *cobra.Command, words []string) error {
 			p, err := c.plan(cmd, words[0], d)
@@ -333,7 +344,7 @@ what they do, what fails and when. It runs as the seed does, and can be changed.
 		},
 	}
 	d.flags(cmd, false)
-	o.flags(cmd, "a script")
+	o.flags(cmd, "the script")
 	return cmd
 }
 

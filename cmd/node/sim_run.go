@@ -38,11 +38,12 @@ func (c *cli) simRunCommand() *cobra.Command {
 		Long: `Run seeds on every processor, each a world of its own, until all are through or one
 has broken a promise. That one is named with what shows it and with the command
 that replays it, and the exit status is 1. Which seed is found does not depend on
-how many run side by side.`,
+how many run side by side. With --profile all, seed and profile go together: the
+first seed is of one profile, the next of another.`,
 		Example: `  parley sim run
   parley sim run --seeds 20000 --profile all
   parley sim run --profile hard --within 10m --keep-going
-  parley sim run --seed 4711`,
+  parley sim run --seed 55 --profile single`,
 		Args: args(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("seed") && !cmd.Flags().Changed("seeds") && s.within == "" {
@@ -55,7 +56,7 @@ how many run side by side.`,
 		},
 	}
 	cmd.Flags().IntVar(&s.seeds, "seeds", seedsDefault, "`number` of seeds to run; 1 if --seed is given alone")
-	cmd.Flags().Uint64Var(&s.first, "seed", 1, "the first `seed`")
+	cmd.Flags().Uint64Var(&s.first, "seed", 1, "the first `seed`; the others follow it")
 	s.flags(cmd, true)
 	cmd.Flags().StringVar(&s.within, "within", "", "begin no seed after this real `time`; without --seeds it is the only end")
 	cmd.Flags().IntVar(&s.workers, "workers", 0, "`number` of worlds side by side (default one for each processor)")

@@ -20,9 +20,10 @@ func (c *cli) simShowCommand() *cobra.Command {
 		Long: `Run a seed, or the script in a file (- is stdin), and draw it: a lane for each agent,
 host and person and for the disk, time going down, messages as arrows, faults, claims
 and deadlines as bars, and a broken promise where it shows. The file is HTML, which
-needs nothing else and can be searched and zoomed, or SVG for paper, by its ending.`,
-		Example: `  parley sim show 4711 --profile hard -o race.html
-  parley sim show race.script -o race.svg`,
+needs nothing else and can be searched and zoomed, or SVG for paper, by its ending.
+On stdout --format says which.`,
+		Example: `  parley sim show 55 --profile single -o run.html
+  parley sim show mine.script -o mine.svg`,
 		Args: args(1, 1, "SEED or FILE"),
 		RunE: func(cmd *cobra.Command, words []string) error {
 			var err error

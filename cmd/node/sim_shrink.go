@@ -24,9 +24,11 @@ func (c *cli) simShrinkCommand() *cobra.Command {
 		Long: `Leave out of a seed's plan, or of a script, what it does not need to break a promise:
 parties, what they do, faults, hosts, sessions, rates, odd times, and in the end every
 choice of the schedule that does not matter. Prints the script that is left, which
-breaks the same promise. The result is the same on every machine.`,
-		Example: `  parley sim shrink 4711 --profile hard -o race.script
-  parley sim replay race.script --trace`,
+breaks the same promise. The result is the same on every machine. The seed is one
+that run has named: what breaks nothing is refused.`,
+		Example: `  parley sim shrink 55 --profile single -o race.script
+  parley sim replay race.script --trace
+  parley sim show race.script -o race.html`,
 		Args: args(1, 1, "SEED or FILE"),
 		RunE: func(cmd *cobra.Command, words []string) error {
 			if s.steps < 1 {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -94,5 +95,51 @@ func TestSimRunSaysThatItWasInterrupted(t *testing.T) {
 			env: func(string) (string, bool) { return "", false }}
 		require.Equal(t, exitInterrupted, run(ctx, strings.Fields(args), c), args)
 		require.Contains(t, out.String(), says, args)
+	}
+}
+
+// Where the output could not be written nothing is lost, and no node is asked.
+func TestSimSaysThatItsOutputWasLost(t *testing.T) {
+	for _, args := range []string{"sim run --seeds 2", "sim run --seeds 2 --json", "sim replay 7", "sim replay 7 --trace", "sim replay 7 --json",
+		"sim script 7", "sim script 7 --json", "sim show 7 --format svg"} {
+		var errs bytes.Buffer
+		c := &cli{out: full{}, err: &errs, self: "parley", now: time.Now, newID: newID, width: widthDefault,
+			env: func(string) (string, bool) { return "", false }}
+		require.Equal(t, 1, run(t.Context(), strings.Fields(args), c), args)
+		require.Contains(t, errs.String(), "cannot write the output: no space left", args)
+		require.Contains(t, errs.String(), "the same command prints the same again: give it room to write", args)
+	}
+}
+
+// The help of sim names no flag that does nothing there, and no seed as one that
+// breaks something.
+func TestSimHelp(t *testing.T) {
+	for _, verb := range []string{"", "run", "replay", "script", "shrink", "show"} {
+		help := runCLI(t, "", "", append(strings.Fields("sim "+verb), "--help")...)
+		require.Equal(t, 0, help.exit)
+		require.Contains(t, help.out, "--json", verb)
+		for _, no := range []string{"--node", "--token", "--config", "4711"} {
+			require.NotContains(t, help.out, no, verb)
+		}
+		require.Equal(t, help.out, runCLI(t, "", "", strings.Fields("help sim "+verb)...).out)
+	}
+	require.Contains(t, runCLI(t, "", "", "questions", "--help").out, "--node")
+}
+
+// The examples of the help can be followed, in their order.
+func TestSimHelpExamples(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, verb := range []string{"", "replay", "script", "show"} {
+		_, rest, _ := strings.Cut(runCLI(t, "", "", append(strings.Fields("sim "+verb), "--help")...).out, "Examples:\n")
+		examples, _, _ := strings.Cut(rest, "\n\n")
+		for line := range strings.Lines(examples) {
+			line, _, _ = strings.Cut(line, "|")
+			args := strings.Fields(strings.Replace(line, "--seeds 10000", "--seeds 10", 1))[1:]
+			if i := slices.Index(args, "-o"); i > 0 {
+				args = append(args, "--force")
+			}
+			r := runCLI(t, "", "", args...)
+			require.Equal(t, 0, r.exit, "%s: %s", line, r.err)
+		}
 	}
 }
