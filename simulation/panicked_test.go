@@ -10,8 +10,9 @@ import (
 	"github.com/parleyrun/parley/simulation"
 )
 
+var noted map[string]bool // which nobody makes
+
 func notes(call string) {
-	var noted map[string]bool
 	noted[call] = true
 }
 
@@ -27,8 +28,8 @@ func TestAPanicSaysWhoseItIs(t *testing.T) {
 	}
 	program := func(l *simulation.Loop) { l.Sleep(700 * time.Millisecond); notes("q1") }
 	one := try(program)
-	require.Regexp(t, `^bot, at 700 ms: assignment to entry in nil map; in simulation_test\.notes \(panicked_test\.go:15\), `+
-		`called by simulation_test\.TestAPanicSaysWhoseItIs\.func2 \(panicked_test\.go:28\)$`, one.Text)
+	require.Regexp(t, `^bot, at 700 ms: assignment to entry in nil map; in simulation_test\.notes \(panicked_test\.go:16\), `+
+		`called by simulation_test\.TestAPanicSaysWhoseItIs\.func2 \(panicked_test\.go:29\)$`, one.Text)
 	require.Equal(t, one, try(program))
 
 	require.Contains(t, try(func(*simulation.Loop) { panic("no more") }).Text, "bot, at 0 ms: no more; in simulation_test.")
@@ -68,5 +69,5 @@ func TestAPanicEndsTheOtherPrograms(t *testing.T) {
 func TestAPanicOfACheckSaysWhere(t *testing.T) {
 	r, err := simulation.Try(small(), simulation.Options{Check: func(*simulation.History) []simulation.Failure { notes("q1"); return nil }})
 	require.NoError(t, err)
-	require.Contains(t, r.Failures[0].Text, "assignment to entry in nil map; in simulation_test.notes (panicked_test.go:15), called by ")
+	require.Contains(t, r.Failures[0].Text, "assignment to entry in nil map; in simulation_test.notes (panicked_test.go:16), called by ")
 }

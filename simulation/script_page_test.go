@@ -5,13 +5,15 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// The script that docs/simulation.md shows is one.
+// The script that docs/simulation.md shows is one, and its trace has the lines that
+// the page has of it.
 func TestPageShowsAScript(t *testing.T) {
 	text, err := os.ReadFile("../docs/simulation.md")
 	require.NoError(t, err)
@@ -21,7 +23,16 @@ func TestPageShowsAScript(t *testing.T) {
 	p, err := ParseScript("# " + script)
 	require.NoError(t, err)
 	require.Len(t, p.Parties, 2)
-	require.Empty(t, Run(p, Options{}).Failures)
+	r := Run(p, Options{Keep: true})
+	require.Empty(t, r.Failures)
+
+	_, rest, _ = strings.Cut(string(text), "Of the script below:\n\n```\n")
+	lines, _, found := strings.Cut(rest, "```")
+	require.True(t, found)
+	for line := range strings.Lines(lines) {
+		begins, _, _ := strings.Cut(strings.TrimSpace(line), "…")
+		require.True(t, slices.ContainsFunc(r.Lines, func(l Line) bool { return strings.HasPrefix(l.String(), begins) }), line)
+	}
 }
 
 // Whatever docs/simulation.md names by its path is there, so that its commands
