@@ -51,6 +51,12 @@ func isShared(err error) bool {
 	return errors.Is(err, sqlite3.IOERR_SHMSIZE) || errors.Is(err, sqlite3.IOERR_SHMMAP) || errors.Is(err, sqlite3.IOERR_SHMOPEN)
 }
 
+// isDamage says whether SQLite met what cannot be, or a page that is not what its
+// checksum says.
+func isDamage(err error) bool {
+	return errors.Is(err, sqlite3.CORRUPT) || errors.Is(err, sqlite3.IOERR_DATA)
+}
+
 func faultCode(err error) messages.Code {
 	switch {
 	case errors.Is(err, sqlite3.FULL), isFull(err):
@@ -58,7 +64,7 @@ func faultCode(err error) messages.Code {
 	case errors.Is(err, sqlite3.READONLY), errors.Is(err, sqlite3.PERM),
 		errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		return messages.JournalReadOnly
-	case errors.Is(err, sqlite3.CORRUPT), errors.Is(err, sqlite3.NOTADB):
+	case isDamage(err), errors.Is(err, sqlite3.NOTADB):
 		return messages.JournalCorrupt
 	case errors.Is(err, sqlite3.BUSY), errors.Is(err, sqlite3.LOCKED):
 		return messages.JournalLocked

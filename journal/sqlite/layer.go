@@ -17,10 +17,12 @@ import (
 // once it has let go of its locks. It keeps the text of the last failure, which
 // SQLite loses likewise. And it writes what a commit adds to the WAL at once:
 // SQLite writes every page in two pieces, and the calls cost more than the work.
+// Of a text index it compares what is read from the WAL instead (textlayer.go).
 type layer struct {
 	vfs.VFS
 	mu     sync.Mutex
-	failed map[string]error // by file: its last failure
+	failed map[string]error    // by file: its last failure
+	sums   map[string]*walSums // by index: of its WAL, while that is open
 }
 
 // over returns the name of the layer over a file layer; "" is the system's.
@@ -29,7 +31,7 @@ func over(base string) string {
 	layersMu.Lock()
 	defer layersMu.Unlock()
 	if layers[name] == nil {
-		layers[name] = &layer{VFS: vfs.Find(base), failed: map[string]error{}}
+		layers[name] = &layer{VFS: vfs.Find(base), failed: map[string]error{}, sums: map[string]*walSums{}}
 		vfs.Register(name, layers[name])
 	}
 	return name
@@ -79,10 +81,13 @@ func (l *layer) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File, 
 		return f, out, err
 	}
 	file := &layerFile{File: f, layer: l, path: strings.TrimSuffix(strings.TrimSuffix(name.String(), "-wal"), "-journal")}
-	if flags&vfs.OPEN_WAL != 0 && !isTexts(file.path) { // whose commits do not sync, against the invariant of walFile
-		return &walFile{layerFile: file}, out, nil
+	switch {
+	case flags&vfs.OPEN_WAL == 0:
+		return file, out, nil
+	case isTexts(file.path): // whose commits do not sync, against the invariant of walFile
+		return l.summed(file), out, nil
 	}
-	return file, out, nil
+	return &walFile{layerFile: file}, out, nil
 }
 
 // layerFile is the journal, its WAL, or the rollback journal of a new one.

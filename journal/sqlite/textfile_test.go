@@ -479,3 +479,120 @@ func TestABackupLeavesTheIndexOut(t *testing.T) {
 	}
 	wantFound(t, mustOpenTexts(t, mustOpen(t, saved, options{})), "needle", "a b c")
 }
+
+// flip turns one bit over at each of these places of a file.
+func flip(t *testing.T, path string, places ...int) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	one := make([]byte, 1)
+	for _, at := range places {
+		if _, err := f.ReadAt(one, int64(at)); err != nil {
+			t.Fatal(err)
+		}
+		one[0] ^= 1 << 3
+		if _, err := f.WriteAt(one, int64(at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// standing lists where a text stands in a file.
+func standing(t *testing.T, path, text string) (places []int) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := range data {
+		if bytes.HasPrefix(data[at:], []byte(text)) {
+			places = append(places, at)
+		}
+	}
+	if len(places) == 0 {
+		t.Fatalf("%s has no %q", path, text)
+	}
+	return places
+}
+
+// wantTruth compares what the index of past says with what the journal says.
+func wantTruth(t *testing.T, texts *Texts) {
+	t.Helper()
+	profiles, err := texts.Profiles(t.Context(), []string{"a", "b", "c"})
+	if err != nil || len(profiles) != 3 {
+		t.Fatalf("%d sessions, %v", len(profiles), err)
+	}
+	for _, p := range profiles {
+		if p.Header.CWD != journaltest.Past || p.Events != 2 || p.Trouble != nil {
+			t.Fatalf("%+v", p)
+		}
+	}
+	for _, hit := range wantFound(t, texts, "needle", "a b c").Hits {
+		if want := "needle of " + hit.Session; hit.Snippet != want {
+			t.Fatalf("%s said %q, want %q", hit.Session, hit.Snippet, want)
+		}
+	}
+}
+
+// A bit of the index is another one: nothing is said that the journal does not
+// say, whose session it is least of all (S-012).
+func TestADamagedBitIsNeverBelieved(t *testing.T) {
+	t.Run("in the file", func(t *testing.T) {
+		path := past(t, true)
+		size := int(sizeOfFile(t, path+textsSuffix))
+		for at := 101; at < size; at += 1531 * boundaryStride { // a prime: every page, in several places
+			flip(t, path+textsSuffix, at)
+			j := mustOpen(t, path, options{})
+			wantTruth(t, mustOpenTexts(t, j))
+			if err := j.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	for name, text := range map[string]string{
+		"in every workspace": journaltest.Past, "in every text": "needle of", "in every header": `"createdAt"`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := past(t, true)
+			flip(t, path+textsSuffix, standing(t, path+textsSuffix, text)...)
+			wantTruth(t, mustOpenTexts(t, mustOpen(t, path, options{})))
+		})
+		t.Run(name+", in the WAL of an open one", func(t *testing.T) {
+			path := past(t, false)
+			texts := mustOpenTexts(t, mustOpen(t, path, options{}))
+			wantTruth(t, texts)
+			flip(t, path+textsSuffix+"-wal", standing(t, path+textsSuffix+"-wal", text)...)
+			texts.pool.forget() // what it has in its caches is sound
+			wantTruth(t, texts)
+		})
+	}
+	t.Run("in what says that there are checksums", func(t *testing.T) {
+		const reserved = 20 // https://sqlite.org/fileformat.html#the_database_header
+		path := past(t, true)
+		flip(t, path+textsSuffix, append(standing(t, path+textsSuffix, journaltest.Past), reserved)...)
+		wantTruth(t, mustOpenTexts(t, mustOpen(t, path, options{})))
+	})
+}
+
+// What is damaged in the WAL does not get a checksum by being moved into the file.
+func TestADamagedBitIsNotMovedIntoTheFile(t *testing.T) {
+	path := past(t, false)
+	j := mustOpen(t, path, options{})
+	texts := mustOpenTexts(t, j)
+	wantTruth(t, texts)
+	flip(t, path+textsSuffix+"-wal", standing(t, path+textsSuffix+"-wal", journaltest.Past)...)
+	_ = j.Close() // may say so
+	wantTruth(t, mustOpenTexts(t, mustOpen(t, path, options{})))
+}
+
+func sizeOfFile(t *testing.T, path string) int64 {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Size()
+}

@@ -38,7 +38,7 @@ func (t *Texts) load(ctx context.Context) (good bool, err error) {
 		pos, sum = s.ColumnInt64(0), s.ColumnInt64(1)
 		return false
 	})
-	if err == nil && pos > 0 && !t.knows(ctx, pos, sum) || errors.Is(err, sqlite3.CORRUPT) {
+	if err == nil && pos > 0 && !t.knows(ctx, pos, sum) || isDamage(err) {
 		c.discard()
 		return false, ctx.Err() // damaged, of another journal, or of one that was restored since
 	}
@@ -110,7 +110,7 @@ func (t *Texts) catchUp(ctx context.Context) error {
 			return err
 		}
 	}
-	for {
+	for healed := false; ; {
 		if t.isRotten() { // a search may have found that since the last look
 			if err := t.remake(ctx); err != nil {
 				return err
@@ -124,7 +124,14 @@ func (t *Texts) catchUp(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := t.index(ctx, chunk, last); err != nil {
+		err = t.index(ctx, chunk, last)
+		if isDamage(err) && !healed { // in this round, so that nobody who waits for it hears of that
+			healed = true
+			t.doubt()
+			t.drop()
+			continue
+		}
+		if err != nil {
 			return t.failed(ctx, err)
 		}
 		t.reach(journal.Position(chunk.end))
@@ -133,7 +140,7 @@ func (t *Texts) catchUp(ctx context.Context) error {
 
 // failed gets the follower ready for another round.
 func (t *Texts) failed(ctx context.Context, err error) error {
-	if errors.Is(err, sqlite3.CORRUPT) {
+	if isDamage(err) {
 		t.doubt()
 	}
 	t.drop() // its transaction is rolled back
@@ -236,6 +243,9 @@ func (t *Texts) index(ctx context.Context, in chunk, last int64) (err error) {
 	t.c.SetInterrupt(ctx)
 	defer t.c.SetInterrupt(context.Background())
 	if err := t.c.query("BEGIN IMMEDIATE", nil); err != nil {
+		return err
+	}
+	if err := t.c.checksummed(); err != nil {
 		return err
 	}
 	w := textWriter{t: t, ctx: ctx, c: t.c}

@@ -218,6 +218,9 @@ func (t *Texts) read(ctx context.Context, doing string, read func(*conn) error) 
 		if err := c.query("BEGIN", nil); err != nil {
 			return err
 		}
+		if err := c.checksummed(); err != nil {
+			return err
+		}
 		return read(c)
 	})
 }

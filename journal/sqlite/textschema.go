@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -25,7 +26,7 @@ func isTexts(path string) bool { return strings.HasSuffix(path, textsSuffix) }
 // (sessionlog.SemanticText): raise it with them, and every index is made anew.
 const (
 	textsApplicationID = 0x50726c78 // "Prlx"
-	textsVersion       = 1
+	textsVersion       = 2
 )
 
 // The tables of the index. It is derived: whatever is doubtful about it, it is
@@ -221,20 +222,50 @@ func (c *conn) prepareTexts() (again bool, err error) {
 	case app != textsApplicationID && (app != 0 || tables > 0):
 		return false, messages.Refuse(messages.JournalCorrupt, "%s stands where the text index belongs, and is an SQLite file of another program (application id %#x): move it away", c.path, app)
 	}
-	err = c.Exec(fmt.Sprintf(`
-		PRAGMA page_size = %d;
-		PRAGMA journal_mode = WAL;
-		PRAGMA wal_autocheckpoint = 2048;
-		PRAGMA journal_size_limit = %d;
-		PRAGMA secure_delete = ON;`, pageBytes, int64(walBytesKeep)))
+	if app == 0 {
+		if err = c.Exec(fmt.Sprintf("PRAGMA page_size = %d", pageBytes)); err == nil {
+			err = c.EnableChecksums("main")
+		}
+	}
+	if err == nil {
+		err = c.Exec(fmt.Sprintf(`
+			PRAGMA journal_mode = WAL;
+			PRAGMA wal_autocheckpoint = 2048;
+			PRAGMA journal_size_limit = %d;
+			PRAGMA secure_delete = ON;`, int64(walBytesKeep)))
+	}
 	if err == nil && app == 0 {
 		err = c.Exec(fmt.Sprintf(`BEGIN IMMEDIATE; PRAGMA application_id = %d; PRAGMA user_version = %d; %s COMMIT;`,
 			textsApplicationID, textsVersion, textsSchema))
 	}
-	if errors.Is(err, sqlite3.CORRUPT) && app == textsApplicationID {
+	if err == nil {
+		err = c.checksummed()
+	}
+	if isDamage(err) && app == textsApplicationID {
 		return true, nil
 	}
 	return false, fault(c.path, "setting it up", err)
+}
+
+// checksummed fails unless every page is compared with its checksum when it is
+// read, as of the transaction that has begun. Damage in one byte of the header of
+// the file would end that, quietly.
+//
+// Invariant: nothing is read of the index, who may see what least of all, but from
+// pages that are as they were written.
+func (c *conn) checksummed() error {
+	if _, _, err := c.number("SELECT pos FROM state"); err != nil { // looks at the header
+		return err
+	}
+	verifies, _, err := c.Prepare("PRAGMA checksum_verification") // which says so when it is compiled
+	if err != nil {
+		return err
+	}
+	defer func() { _ = verifies.Close() }()
+	if !verifies.Step() || verifies.ColumnText(0) != "1" {
+		return cmp.Or(verifies.Err(), fmt.Errorf("its pages have no checksums: %w", sqlite3.CORRUPT))
+	}
+	return nil
 }
 
 // removeTexts removes the file of the index, and what stands beside it.
