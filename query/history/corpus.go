@@ -38,6 +38,8 @@ type Session struct {
 
 	// Damage is the code of what keeps its log from being read; empty: nothing.
 	Damage messages.Code
+	// Problem is that in words, for people who may read every log: it may quote it.
+	Problem string
 
 	Live, Persisted bool
 }
@@ -88,8 +90,8 @@ type Search struct {
 // Page is what a search found.
 type Page struct {
 	Hits     []Hit
-	Next     string // the token to go on from; empty at the end
-	Troubled []Session
+	Next     string    // the token to go on from; empty at the end
+	Troubled []Session // that would have been searched and cannot be read
 }
 
 // Hit is one event that matches.

@@ -69,8 +69,8 @@ func guarded[T any](ask func() (T, error)) (got T, err error) {
 }
 
 func (t *Tools) sanitise(ctx context.Context, err error) error {
-	t.report(ctx, err)
-	code := codeOf(err)
+	below := codeOf(err)
+	code := below
 	if known, ok := translated[code]; ok {
 		code = known
 	}
@@ -78,14 +78,19 @@ func (t *Tools) sanitise(ctx context.Context, err error) error {
 	if !ok {
 		code, text = messages.QueryFailed, "past work could not be read"
 	}
+	level := slog.LevelError
+	if below == messages.Unavailable || messages.Lookup(code).Kind == messages.RefusalKind {
+		level = slog.LevelInfo // the caller's own mistake, or the node stops: as at the other doors
+	}
+	t.report(ctx, level, err)
 	return messages.Refuse(code, "%s", text)
 }
 
 // report logs an error in full, as far as that can be done: one that cannot be
 // printed, or a logger that fails, changes nothing of the call (S-120).
-func (t *Tools) report(ctx context.Context, err error) {
+func (t *Tools) report(ctx context.Context, level slog.Level, err error) {
 	defer func() { _ = recover() }()
-	t.log.LogAttrs(ctx, slog.LevelError, "a session query failed", slog.String("err", printed(err)))
+	t.log.LogAttrs(ctx, level, "a session query failed", slog.String("err", printed(err)))
 }
 
 func printed(err error) (text string) {

@@ -37,7 +37,7 @@ func (p Past) session(f journal.Profile) Session {
 	if f.Trouble == nil {
 		s.Title = f.Title
 	} else {
-		s.Damage = damage(*f.Trouble)
+		s.Damage, s.Problem = damage(*f.Trouble), f.Trouble.Problem
 	}
 	return s
 }
@@ -89,7 +89,7 @@ func (p Past) Search(ctx context.Context, s *Search) (Page, error) {
 		page.Hits = append(page.Hits, Hit{Session: p.session(h.Profile), Seq: h.Seq, Type: h.Type, Surface: h.Surface, Time: h.Time, Snippet: h.Snippet})
 	}
 	for _, t := range found.Troubled {
-		page.Troubled = append(page.Troubled, Session{ID: t.Session, Damage: damage(t)})
+		page.Troubled = append(page.Troubled, Session{ID: t.Session, Damage: damage(t), Problem: t.Problem})
 	}
 	if found.Next != nil {
 		page.Next = s.token(*found.Next)

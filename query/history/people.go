@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -36,6 +37,9 @@ func (t *Tools) Search(ctx context.Context, req *messages.SearchRequest) (*messa
 	if err != nil {
 		return nil, err
 	}
+	if s.Session != "" && len(page.Troubled) > 0 { // nothing found would be no answer
+		return nil, unread(page.Troubled[0])
+	}
 	out := &messages.SearchResponse{Next: page.Next}
 	for _, h := range page.Hits {
 		out.Hits = append(out.Hits, &messages.SearchHit{
@@ -45,9 +49,14 @@ func (t *Tools) Search(ctx context.Context, req *messages.SearchRequest) (*messa
 		})
 	}
 	for _, s := range page.Troubled {
-		out.Troubled = append(out.Troubled, &messages.SearchTrouble{Session: query.CleanID(s.ID), Why: messages.Refuse(s.Damage, "%s", fixed[s.Damage]).Wire()})
+		out.Troubled = append(out.Troubled, &messages.SearchTrouble{Session: query.CleanID(s.ID), Why: unread(s).Wire()})
 	}
 	return out, nil
+}
+
+// unread says why a session was not searched.
+func unread(s Session) *messages.Error {
+	return messages.Refuse(s.Damage, "session %s cannot be read: %s", query.CleanID(s.ID), query.Clean(cmp.Or(s.Problem, fixed[s.Damage])))
 }
 
 // wanted checks a request, under its own names for the values.

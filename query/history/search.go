@@ -162,6 +162,9 @@ func (t *Tools) collect(ctx context.Context, s *Search, accept func(Hit) bool) (
 		if err != nil {
 			return nil, false, err
 		}
+		if s.Session != "" && len(got.Troubled) > 0 { // S-111; a search of many goes on without it
+			return nil, false, t.sanitise(ctx, messages.Refuse(messages.QueryPersistence, "%v", unread(got.Troubled[0])))
+		}
 		for _, h := range got.Hits {
 			if !accept(h) {
 				continue

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -399,4 +400,70 @@ func TestS041ACorpusThatChangesBetweenPages(t *testing.T) {
 	_, err := run(t, corpus, "me", SearchSessions, `{"query":"x"}`)
 	assert.Equal(t, messages.QueryStaleCursor, messages.CodeOf(err))
 	assert.NotContains(t, err.Error(), "near")
+}
+
+// S-111: nothing found would be no answer about a session that cannot be read.
+func TestS111ADamagedSessionIsNamedAndNotEmpty(t *testing.T) {
+	corpus := small()
+	corpus.pages[""] = Page{Troubled: []Session{{ID: "near", Damage: messages.QueryCorruptSession, Problem: "event 7 is \x1b[31mmissing"}}}
+	_, err := run(t, corpus, "me", SearchEvents, `{"query":"x","session_id":"near"}`)
+	assert.Equal(t, "PERSISTENCE_FAILED", code(err))
+	assert.NotContains(t, err.Error(), "near")
+	text, err := run(t, corpus, "me", SearchSessions, `{"query":"x"}`)
+	require.NoError(t, err)
+	assert.Equal(t, noSessions, text) // the tool's text is fixed
+
+	tools := mounted(t, corpus, Config{})
+	_, err = tools.Search(t.Context(), &messages.SearchRequest{Query: "x", Session: "near"})
+	assert.Equal(t, "CORRUPT_SESSION", code(err))
+	assert.ErrorContains(t, err, "session near cannot be read: event 7 is ")
+	assert.NotContains(t, err.Error(), "\x1b")
+	page, err := tools.Search(t.Context(), &messages.SearchRequest{Query: "x"})
+	require.NoError(t, err)
+	require.Len(t, page.GetTroubled(), 1)
+	assert.Equal(t, "near", page.GetTroubled()[0].GetSession())
+	assert.Contains(t, page.GetTroubled()[0].GetWhy().GetText(), "event 7 is ")
+}
+
+// What a client got wrong is no trouble of the node's.
+func TestS120MistakesOfClientsAreNoErrorsOfTheLog(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want slog.Level
+	}{
+		{messages.Refuse(messages.QueryInvalidCursor, "x"), slog.LevelInfo},
+		{messages.Refuse(messages.StaleCursor, "x"), slog.LevelInfo},
+		{messages.Refuse(messages.NotFound, "x"), slog.LevelInfo},
+		{messages.Refuse(messages.Unavailable, "x"), slog.LevelInfo}, // the node stops
+		{messages.Refuse(messages.JournalIO, "x"), slog.LevelError},
+		{messages.Refuse(messages.SessionCorrupt, "x"), slog.LevelError},
+		{errors.New("x"), slog.LevelError},
+	} {
+		corpus := small()
+		corpus.trip = func(asked string) error {
+			if asked == "search" {
+				return c.err
+			}
+			return nil
+		}
+		logged := &levels{}
+		tools, err := New(corpus, slog.New(logged), Config{})
+		require.NoError(t, err)
+		_, err = tools.Search(t.Context(), &messages.SearchRequest{Query: "x"})
+		require.Error(t, err)
+		assert.Equal(t, []slog.Level{c.want}, logged.seen, "%v", c.err)
+	}
+}
+
+// levels is a log that keeps how grave its records are.
+type levels struct {
+	slog.Handler
+	seen []slog.Level
+}
+
+func (l *levels) Enabled(context.Context, slog.Level) bool { return true }
+
+func (l *levels) Handle(_ context.Context, r slog.Record) error {
+	l.seen = append(l.seen, r.Level)
+	return nil
 }
