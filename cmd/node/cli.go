@@ -162,11 +162,7 @@ Without a verb, parley serves a node.`,
 	flags.StringVar(&c.config, "config", "", "read this configuration `file` in place of ./parley.toml and your own")
 	flags.BoolVar(&c.json, "json", false, "print JSON: one document, or one per line for streams")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		text := err.Error()
-		if at := strings.Index(text, "strconv."); at > 0 {
-			text = text[:at] + "it is no number"
-		}
-		return usage("`"+cmd.CommandPath()+" --help` shows the flags", "%s", text)
+		return usage("`"+cmd.CommandPath()+" --help` shows the flags", "%s", plainly(err))
 	})
 	serveFlags(root.Flags(), &s)
 	root.AddGroup(

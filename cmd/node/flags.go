@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -38,6 +40,10 @@ var variables = []variable{
 	{"PARLEY_CLAIM_GRACE", "claim-grace", "how long a call outlasts its deadline after a client that had it open was lost"},
 	{"PARLEY_EXPIRY", "expiry", "which countdown ends a call: unanimous (the last) or first"},
 	{"PARLEY_MCP_WAIT_MAX", "mcp-wait-max", "how long a call over MCP may wait"},
+	{"PARLEY_QUERY_TOOLS", "query-tools", "true: agents may find and read past work of their own workspace"},
+	{"PARLEY_RESULT_BYTES", "result-bytes", "how many bytes a query tool's result may have"},
+	{"PARLEY_WORKSPACE_ROOT", "workspace-root", "directory in which links are followed to compare workspaces"},
+	{"PARLEY_NO_SEARCH", "no-search", "true: make no text index"},
 	{"PARLEY_PUBLIC_URL", "public-url", "where people reach the node, for links"},
 	{"PARLEY_LOG_LEVEL", "log-level", "debug, info, warn or error"},
 	{"PARLEY_LOG_FORMAT", "log-format", "text or json"},
@@ -58,10 +64,23 @@ func (c *cli) fromEnvironment(flags *pflag.FlagSet) error {
 		}
 		c.came(v.flag, origin{variable: v.name})
 		if err := flags.Set(v.flag, value); err != nil {
-			return usage("correct or unset "+v.name, "%s=%q: %v", v.name, value, err)
+			return usage("correct or unset "+v.name, "%s=%q: %s", v.name, value, plainly(cmp.Or(errors.Unwrap(err), err)))
 		}
 	}
 	return nil
+}
+
+// plainly says what is wrong with a value in words that are not those of Go's library.
+func plainly(err error) string {
+	text := err.Error()
+	at := strings.Index(text, "strconv.")
+	switch {
+	case at < 0:
+		return text
+	case strings.HasPrefix(text[at:], "strconv.ParseBool"):
+		return text[:at] + "it is neither true nor false"
+	}
+	return text[:at] + "it is no number"
 }
 
 // checkEncoding refuses words that are not UTF-8 before they go anywhere. Names of files may be.

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"slices"
 	"testing"
+
+	"github.com/spf13/pflag"
 )
 
 func TestTimeouts(t *testing.T) {
@@ -36,8 +39,22 @@ func TestTimeouts(t *testing.T) {
 
 // A variable stands for a flag, and the flag wins.
 func TestEnvironmentStandsForFlags(t *testing.T) {
+	var s settings
+	serving := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	serveFlags(serving, &s)
+	serving.VisitAll(func(f *pflag.Flag) {
+		if f.Name != "print-config" && !slices.ContainsFunc(variables, func(v variable) bool { return v.flag == f.Name }) {
+			t.Errorf("--%s has no variable", f.Name)
+		}
+	})
 	for _, v := range variables {
-		c := &cli{env: func(name string) (string, bool) { return "x,y", name == v.name }}
+		value := "x,y"
+		if f := serving.Lookup(v.flag); f != nil && f.Value.Type() == "bool" {
+			value = "true"
+		} else if f != nil && f.Value.Type() == "int" {
+			value = "7"
+		}
+		c := &cli{env: func(name string) (string, bool) { return value, name == v.name }}
 		set := 0
 		for _, cmd := range append(c.root().Commands(), c.root()) {
 			if err := cmd.ParseFlags(nil); err != nil {
@@ -52,6 +69,12 @@ func TestEnvironmentStandsForFlags(t *testing.T) {
 		}
 		if set == 0 {
 			t.Errorf("%s sets --%s nowhere", v.name, v.flag)
+		}
+	}
+	for name, says := range map[string]string{"PARLEY_NO_SEARCH": "it is neither true nor false", "PARLEY_RESULT_BYTES": "it is no number"} {
+		c := &cli{env: func(asked string) (string, bool) { return "often", asked == name }}
+		if err := c.fromEnvironment(serving); err == nil || asTrouble(err).text != name+"=\"often\": "+says {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 	runCLI(t, "http://127.0.0.1:1", "", "questions", "--node", "ftp://x").
