@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,7 +22,7 @@ type lookFor struct {
 	parents            []string
 	types, surfaces    []string
 	from, to           string
-	seqFrom, seqTo     int64
+	seqFrom, seqTo     eventNumber
 	live, roots, every bool
 	limit              int
 	after              string
@@ -58,9 +60,9 @@ What the answer of a person said is found where the agent read it.`,
 	f.StringVar(&look.since, "since", "", "only events of the last `duration`, such as 24h")
 	f.StringVar(&look.from, "from", "", "only events from this `time` on: 2026-07-24T10:00:00Z")
 	f.StringVar(&look.to, "to", "", "only events until this `time`")
-	f.Int64Var(&look.seqFrom, "seq-from", 0, "only events from this `number` on")
-	f.Int64Var(&look.seqTo, "seq-to", -1, "only events up to this `number`")
-	f.IntVar(&look.limit, "limit", 20, "how `many` at a time, 100 at most")
+	f.Var(&look.seqFrom, "seq-from", "only events from this `number` on")
+	f.Var(&look.seqTo, "seq-to", "only events up to this `number`")
+	f.IntVar(&look.limit, "limit", 20, "`number` of matches at a time, 100 at most")
 	f.StringVar(&look.after, "after", "", "go on behind a page, with the `token` that it named")
 	f.BoolVar(&look.every, "all", false, "every match, page after page")
 	return cmd
@@ -68,7 +70,14 @@ What the answer of a person said is found where the agent read it.`,
 
 func (look lookFor) request(phrase string, now time.Time) (*messages.SearchRequest, error) {
 	req := &messages.SearchRequest{Query: phrase, Session: look.session, Parents: look.parents, Roots: look.roots,
-		Types: look.types, Surfaces: look.surfaces, TimeFrom: look.from, TimeTo: look.to, Limit: int32(min(max(look.limit, -1), 1<<20)), After: look.after}
+		Types: look.types, Surfaces: look.surfaces, TimeFrom: look.from, TimeTo: look.to, SeqFrom: look.seqFrom.given, SeqTo: look.seqTo.given,
+		Limit: int32(min(look.limit, math.MaxInt32)), After: look.after}
+	if look.limit < 1 { // which a request would take for no limit of its own
+		return nil, usage("give 1 to 100, or --all", "--limit %d is out of range", look.limit)
+	}
+	if look.session != "" && (len(look.workspaces)+len(look.parents) > 0 || look.roots || look.live) {
+		return nil, usage("leave them out, or --session", "--session is one session, and --workspace, --parent, --roots and --live choose among many")
+	}
 	for _, dir := range look.workspaces {
 		if dir == "." || strings.HasPrefix(dir, "./") || strings.HasPrefix(dir, "../") || dir == ".." {
 			here, err := os.Getwd()
@@ -92,14 +101,49 @@ func (look lookFor) request(phrase string, now time.Time) (*messages.SearchReque
 	if look.live {
 		req.Availability = []string{"live"}
 	}
-	if look.seqFrom > 0 {
-		req.SeqFrom = &look.seqFrom
-	}
-	if look.seqTo >= 0 {
-		req.SeqTo = &look.seqTo
-	}
 	return req, nil
 }
+
+// spoken names what is wrong with a request as it was typed: the request has names of its own for the flags.
+func (look lookFor) spoken(err error) error {
+	t := asTrouble(err)
+	if t.code != messages.QueryInvalidFilter && t.code != messages.QueryInvalidLimit {
+		return err
+	}
+	from := "--from"
+	if look.since != "" {
+		from = "--since"
+	}
+	flags := strings.NewReplacer("time_from", from, "time_to", "--to", "seq_from", "--seq-from", "seq_to", "--seq-to", "limit", "--limit",
+		"surfaces", "--surface", "types", "--type", "parents", "--parent", "workspaces", "--workspace")
+	names, values, quoted := strings.Cut(t.text, `"`)
+	named := *t
+	if named.text = flags.Replace(names); quoted {
+		named.text += `"` + values
+	}
+	return &named
+}
+
+// eventNumber is a flag that takes the number of an event.
+type eventNumber struct{ given *int64 }
+
+func (n *eventNumber) Set(text string) error {
+	seq, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || seq < 0 {
+		return errors.New("events are numbered from 0")
+	}
+	n.given = &seq
+	return nil
+}
+
+func (n *eventNumber) String() string {
+	if n.given == nil {
+		return ""
+	}
+	return strconv.FormatInt(*n.given, 10)
+}
+
+func (n *eventNumber) Type() string { return "int64" }
 
 type hitJSON struct {
 	Session   string `json:"session"`
@@ -132,7 +176,7 @@ func (c *cli) search(cmd *cobra.Command, phrase string, look lookFor) error {
 	for {
 		page, err := repeat(cmd.Context(), node, node.Search, req)
 		if err != nil {
-			return err
+			return look.spoken(err)
 		}
 		for _, h := range page.GetHits() {
 			doc.Hits = append(doc.Hits, hitJSON{h.GetSession(), h.GetTitle(), h.GetWorkspace(), h.GetParent(), h.GetCreatedMs(), h.GetLive(),
@@ -155,9 +199,11 @@ func (c *cli) search(cmd *cobra.Command, phrase string, look lookFor) error {
 	c.hits(doc.Hits, look.session != "")
 	for _, session := range slices.Sorted(maps.Keys(doc.Troubled)) {
 		t := doc.Troubled[session]
-		c.block(c.err, "! ", "session "+session+" was not searched: "+t.Text+" ("+string(t.Code)+")")
+		c.block(c.err, "! ", t.Text+" ("+string(t.Code)+")")
 	}
 	switch {
+	case len(doc.Hits) == 0 && len(doc.Troubled) > 0:
+		c.notef("nothing found in the sessions that can be read\n")
 	case len(doc.Hits) == 0:
 		c.notef("nothing found\n")
 	case doc.Next != "":
@@ -176,9 +222,23 @@ func (c *cli) hits(hits []hitJSON, one bool) {
 		if !one {
 			c.printf("%s — %s\n", oneLine(h.Session), oneLine(h.Title))
 		}
-		c.printf("  %d  %s, %s ago, %s\n", h.Seq, oneLine(h.Type), span(now-h.TimeMs), h.Surface)
+		c.printf("  %d  %s, %s%s\n", h.Seq, oneLine(h.Type), whenSaid(h.TimeMs, now), h.Surface)
 		c.block(c.out, "     ", h.Snippet)
 	}
+}
+
+// agoMost is from when on a date says more than how long ago it was.
+const agoMost = 365 * 24 * time.Hour
+
+// whenSaid is for the middle of a line; of an event that was recorded without its time it says nothing.
+func whenSaid(ms, now int64) string {
+	switch {
+	case ms <= 0:
+		return ""
+	case ms > now || now-ms > agoMost.Milliseconds():
+		return "on " + time.UnixMilli(ms).UTC().Format(time.DateOnly) + ", "
+	}
+	return span(now-ms) + " ago, "
 }
 
 func (c *cli) traceCommand() *cobra.Command {
@@ -237,8 +297,8 @@ func (c *cli) readCommand() *cobra.Command {
 			return c.told(res.GetText(), err)
 		},
 	}
-	cmd.Flags().Int32VarP(&before, "before", "B", 0, "how `many` events before it, 50 at most")
-	cmd.Flags().Int32VarP(&after, "after", "A", 0, "how `many` events after it, 50 at most")
+	cmd.Flags().Int32VarP(&before, "before", "B", 0, "`number` of events before it, 50 at most")
+	cmd.Flags().Int32VarP(&after, "after", "A", 0, "`number` of events after it, 50 at most")
 	return cmd
 }
 

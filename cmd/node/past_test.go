@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/parleyrun/parley/messages"
+	"github.com/parleyrun/parley/messages/messagesconnect"
 	"github.com/stretchr/testify/require"
 )
 
@@ -69,11 +72,17 @@ func TestPastWorkIsFoundAndRead(t *testing.T) {
 	}{
 		{2, "search takes a PHRASE", []string{"search"}},
 		{26, "the query is empty", []string{"search", "  "}},
-		{26, "limit is 101", []string{"search", "x", "--limit", "101"}},
-		{26, "time_from must be a time like", []string{"search", "x", "--from", "yesterday"}},
+		{26, "--limit is 101", []string{"search", "x", "--limit", "101"}},
+		{2, "--limit 0 is out of range", []string{"search", "x", "--limit", "0"}},
+		{2, "events are numbered from 0", []string{"search", "x", "--seq-from", "-3"}},
+		{2, "events are numbered from 0", []string{"search", "x", "--seq-to", "-1"}},
+		{26, "--seq-from is above --seq-to", []string{"search", "x", "--seq-from", "3", "--seq-to", "2"}},
+		{2, "--session is one session", []string{"search", "x", "--session", "first", "--workspace", "/shop"}},
+		{26, "--from must be a time like", []string{"search", "x", "--from", "yesterday"}},
+		{26, "--since is after --to", []string{"search", "x", "--since", "1h", "--to", "2026-07-24T00:00:00Z"}},
 		{2, `--since "yesterday" is no duration`, []string{"search", "x", "--since", "yesterday"}},
 		{2, "--since and --from both", []string{"search", "x", "--since", "1h", "--from", "2026-07-24T00:00:00Z"}},
-		{26, "surfaces may be", []string{"search", "x", "--surface", "hidden"}},
+		{26, "--surface may be", []string{"search", "x", "--surface", "hidden"}},
 		{25, `there is no session "nobody"`, []string{"search", "x", "--session", "nobody"}},
 		{25, `there is no session "nobody"`, []string{"trace", "nobody"}},
 		{25, "no such event", []string{"read", "first", "7"}},
@@ -83,5 +92,35 @@ func TestPastWorkIsFoundAndRead(t *testing.T) {
 		r := node.run(t, c.args...)
 		require.Equal(t, c.exit, r.exit, "%v: %s", c.args, r.err)
 		require.Contains(t, r.err, c.says, "%v", c.args)
+	}
+}
+
+// A search says which sessions it could not read, and of one alone that nothing can be said.
+func TestSearchNamesWhatItCouldNotRead(t *testing.T) {
+	f := newFake(t)
+	why := messages.Refuse(messages.QueryCorruptSession, "session torn cannot be read: event 7 is missing")
+	on(f, messagesconnect.QueryServiceSearchProcedure, func(req *messages.SearchRequest) (*messages.SearchResponse, error) {
+		if req.GetSession() != "" {
+			return nil, why
+		}
+		return &messages.SearchResponse{Troubled: []*messages.SearchTrouble{{Session: "torn", Why: why.Wire()}}}, nil
+	})
+	runCLI(t, f.url, "", "search", "x").want(t, 0, "", "! session torn cannot be read: event 7 is missing\n    (SESSION_QUERY_CORRUPT_SESSION)\nnothing found in the sessions that can be read\n")
+	r := runCLI(t, f.url, "", "search", "x", "--session", "torn")
+	require.Equal(t, 70, r.exit)
+	require.Contains(t, r.err, "error: session torn cannot be read: event 7 is missing (SESSION_QUERY_CORRUPT_SESSION)\n")
+	require.NotContains(t, r.err, "nothing found")
+}
+
+func TestWhenSomethingWasSaid(t *testing.T) {
+	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	for want, at := range map[string]time.Time{
+		"":                time.UnixMilli(0),
+		"3m05s ago, ":     now.Add(-185 * time.Second),
+		"364d00h ago, ":   now.AddDate(0, 0, -364),
+		"on 2024-02-29, ": time.Date(2024, 2, 29, 23, 0, 0, 0, time.UTC),
+		"on 2026-12-01, ": now.AddDate(0, 0, 1), // by another machine's clock
+	} {
+		require.Equal(t, want, whenSaid(at.UnixMilli(), now.UnixMilli()))
 	}
 }

@@ -117,7 +117,7 @@ func (v *view) row(at int, row *messages.QuestionRow, here bool, now int64) {
 	}
 	state := oneLine(row.GetState())
 	if answerable(row) {
-		state += ", asked " + ageOf(row, now) + " ago"
+		state += ", asked " + age(row.GetAskedMs(), now) + " ago"
 	} else if s := row.GetSettlement(); s != nil {
 		state = settledWords(s)
 	}

@@ -145,7 +145,7 @@ func (c *cli) table(w io.Writer, node *client, rows []*messages.QuestionRow) {
 	now := c.now().UnixMilli()
 	var table [][]string
 	for _, row := range rows {
-		table = append(table, []string{oneLine(row.GetSession()), oneLine(row.GetCallId()), oneLine(row.GetState()), ageOf(row, now), leftOf(row, now)})
+		table = append(table, []string{oneLine(row.GetSession()), oneLine(row.GetCallId()), oneLine(row.GetState()), age(row.GetAskedMs(), now), leftOf(row, now)})
 	}
 	names := []string{"SESSION", "CALL", "STATE", "AGE", "LEFT"}
 	c.squeeze(names, table, 0, 1)
@@ -235,11 +235,12 @@ func (c *cli) ask(w io.Writer, row *messages.QuestionRow) {
 	}
 }
 
-func ageOf(row *messages.QuestionRow, now int64) string {
-	if row.GetAskedMs() == 0 {
+// age is for a column; an imported log may not say when something was.
+func age(ms, now int64) string {
+	if ms == 0 {
 		return "-"
 	}
-	return span(now - row.GetAskedMs())
+	return span(now - ms)
 }
 
 const leftHeld = "held"

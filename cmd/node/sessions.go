@@ -51,7 +51,7 @@ func (c *cli) sessions(ctx context.Context, node *client) error {
 	now := c.now().UnixMilli()
 	var rows [][]string
 	for _, s := range doc.Sessions {
-		rows = append(rows, []string{oneLine(s.Session), span(now - s.CreatedMs), fmt.Sprint(s.Events), fmt.Sprint(s.Answerable), fmt.Sprint(s.Queued)})
+		rows = append(rows, []string{oneLine(s.Session), age(s.CreatedMs, now), fmt.Sprint(s.Events), fmt.Sprint(s.Answerable), fmt.Sprint(s.Queued)})
 	}
 	names := []string{"SESSION", "AGE", "EVENTS", "OPEN", "QUEUED"}
 	c.squeeze(names, rows, 0)
