@@ -11,11 +11,7 @@ import (
 
 func (c *cli) conformanceCommand() *cobra.Command {
 	var opts conformance.Options
-	built, notBuilt := conformance.Kinds()
-	kinds := "Kinds:     " + strings.Join(wrap(strings.Join(built, " "), 67), "\n           ")
-	if len(notBuilt) > 0 {
-		kinds += "\nNot built: " + strings.Join(wrap(strings.Join(notBuilt, " "), 67), "\n           ")
-	}
+	kinds := "Kinds:     " + strings.Join(wrap(strings.Join(conformance.Kinds(), " "), 67), "\n           ")
 	cmd := &cobra.Command{
 		Use:   "conformance [flags] FILE...",
 		Short: "Drive the machines with vector files",
@@ -49,18 +45,14 @@ func (c *cli) conformance(files []string, opts conformance.Options) error {
 	sum, err := conformance.Run(lines, files, opts)
 	if c.json {
 		if err := c.printJSON(struct {
-			Passed   int            `json:"passed"`
-			Failed   int            `json:"failed"`
-			Improved int            `json:"improved"`
-			NotBuilt map[string]int `json:"notBuilt"`
-		}{sum.Passed, sum.Failed, sum.Improved, sum.NotBuilt}); err != nil {
+			Passed   int `json:"passed"`
+			Failed   int `json:"failed"`
+			Improved int `json:"improved"`
+		}{sum.Passed, sum.Failed, sum.Improved}); err != nil {
 			return err
 		}
 	}
-	var notBuilt *conformance.NotBuiltError
 	switch {
-	case errors.As(err, &notBuilt):
-		return &trouble{code: "NOT_BUILT", text: "kinds " + notBuilt.Error(), remedy: "choose the built ones with --kind; `parley conformance --help` lists them"}
 	case errors.Is(err, conformance.ErrNothing):
 		return &trouble{code: "ERROR", text: err.Error(), remedy: "check the files and --kind"}
 	case err != nil:
