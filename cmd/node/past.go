@@ -223,7 +223,11 @@ func (c *cli) hits(hits []hitJSON, one bool) {
 			c.printf("%s — %s\n", oneLine(h.Session), oneLine(h.Title))
 		}
 		c.printf("  %d  %s, %s%s\n", h.Seq, oneLine(h.Type), whenSaid(h.TimeMs, now), h.Surface)
-		c.block(c.out, "     ", h.Snippet)
+		mark, said := "     ", h.Snippet
+		if rest, cut := strings.CutPrefix(said, "…"); cut { // it is a mark of ours, and needs no backslash
+			mark, said = mark+"…", rest
+		}
+		c.block(c.out, mark, said)
 	}
 }
 
