@@ -33,14 +33,14 @@ const (
 // bounds of a run of the plan. rest, when it is not 0, is what programs need once
 // the world has healed, of which the plan says nothing.
 func (p *Plan) bounds(rest time.Duration) bounds {
-	act := actTakes + 4*p.Network.DelayMax + 2*p.Disk.DelayMax
+	act := min(actTakes+4*p.Network.DelayMax+2*p.Disk.DelayMax, ForMax)
 	longest, acts := time.Duration(0), 0
 	for _, party := range p.Parties {
 		longest = max(longest, party.takes(act))
 		acts += len(party.Acts)
 	}
-	b := bounds{rest: restBase + longest + time.Duration(len(p.Sessions))*2*act} // an operator goes through the sessions
-	b.rest = max(b.rest, rest)
+	operator := 2 * act * time.Duration(len(p.Sessions)) // it goes through them one by one
+	b := bounds{rest: max(restBase+longest+operator, rest)}
 	waits := (p.For + longest + rest).Seconds() * float64(p.Hosts+len(p.Parties))
 	b.steps = stepsBase + stepsPerSecond*int(waits) + stepsPerPart*(acts+len(p.Faults)+len(p.Sessions))
 	return b
