@@ -94,12 +94,13 @@ type handedAt struct {
 // queued is a message with what became of it.
 type queued struct {
 	sessionlog.Message
-	in        []int64 // when it entered a list
-	out       []int64 // and when it left it again
+	target    sessionlog.Target // the list that it waits in
+	in        []int64           // when it entered it
+	out       []int64           // and when it left it again
 	admitted  []int64
 	withdrawn []int64
 	waits     bool
-	left      int64 // when it last left a list
+	left      int64 // when it last left it
 }
 
 // lastSeq is the event by which it came to where it is; -1: nothing is known of it.
@@ -341,7 +342,7 @@ func (a *account) spliced(ev sessionlog.Event) error {
 	in := make([]*queued, len(s.Inserted))
 	for i, m := range s.Inserted {
 		in[i] = a.message(m)
-		in[i].in, in[i].waits = append(in[i].in, ev.Seq), true
+		in[i].in, in[i].waits, in[i].target = append(in[i].in, ev.Seq), true, s.Target
 	}
 	*list = slices.Concat((*list)[:s.Start], in, (*list)[s.Start+s.RemovedCount:])
 	for _, m := range in {
@@ -439,13 +440,21 @@ func (a *account) at(call string, seq int64) (*life, state) {
 func (a *account) waiting(seq int64) []string {
 	var ids []string
 	for _, m := range a.messages {
-		for i, in := range m.in {
-			if in < seq && (i >= len(m.out) || m.out[i] >= seq) {
-				ids = append(ids, m.ID)
-			}
+		if m.waitsAt(seq) {
+			ids = append(ids, m.ID)
 		}
 	}
 	return ids
+}
+
+// waitsAt: it is in a list when the log ended before seq.
+func (q *queued) waitsAt(seq int64) bool {
+	for i, in := range q.in {
+		if in < seq && (i >= len(q.out) || q.out[i] >= seq) {
+			return true
+		}
+	}
+	return false
 }
 
 // ends lists the log's ends as they stood from a step to another: the one in

@@ -64,15 +64,10 @@ func (e *Evidence) answerable(s *Said) int64 {
 	return s.At
 }
 
-// rings is from when on a message waited for one who listened, and waited as long
-// as that. Marks nobody sees from outside: where there were any, none is judged.
+// rings is from when on a message waited for one who listened, unmarked, and
+// waited as long as that.
 func (e *Evidence) rings(s *Said) int64 {
 	first := int64(math.MaxInt64)
-	for _, cmd := range said[*messages.ClaimMessagesRequest](e) {
-		if cmd.GetSession() == s.Cmd.GetSession() {
-			return first
-		}
-	}
 	until := s.LeftAt
 	if s.Answer != nil {
 		until = s.Answer.At
@@ -80,7 +75,7 @@ func (e *Evidence) rings(s *Said) int64 {
 	a := e.account(s.Cmd.GetSession())
 	for _, m := range a.messages {
 		if len(m.in) == 1 && (len(m.out) == 0 || a.stamp(m.out[0]).At > until) {
-			first = min(first, max(s.At, a.stamp(m.in[0]).At))
+			first = min(first, max(s.At, a.stamp(m.in[0]).At, e.markedUntil(a, m, until)))
 		}
 	}
 	return first
@@ -146,12 +141,16 @@ func shownWhatWaits(e *Evidence) {
 	}
 }
 
-// rung: a bell rings for messages, and for no more than there were.
+// rung: a bell rings for messages that no open turn has marked, and for no more
+// than there were.
 func (e *Evidence) rung(a *account, t telling[*messages.AwaitInboxRequest, *messages.AwaitInboxResponse]) {
 	n := int(t.msg.GetQueued())
 	ends := a.ends(t.by.Step, t.by.Answer.Sent)
-	if n == 0 || !slices.ContainsFunc(ends, func(seq int64) bool { return len(a.waiting(seq)) >= n }) {
-		e.heard(t.by).fail("%s listened to session %s from %d on and was told at %d that %d messages wait; at the log's ends between, %v, there were never so many", t.by.Party, a.name, t.by.At, t.by.Answer.At, n, ends)
+	unmarked := func(seq int64) int {
+		return len(slices.DeleteFunc(a.waiting(seq), func(id string) bool { return e.markedAll(a, id, t.by) }))
+	}
+	if n == 0 || !slices.ContainsFunc(ends, func(seq int64) bool { return unmarked(seq) >= n }) {
+		e.heard(t.by).fail("%s listened to session %s from %d on and was told at %d that %d messages wait; at the log's ends between, %v, there were never so many that no turn had marked", t.by.Party, a.name, t.by.At, t.by.Answer.At, n, ends)
 	}
 }
 

@@ -282,6 +282,24 @@ func oneSpeaks(e *Evidence) {
 		if st := e.between(s, ""); !st.root(func(at rootAt) bool { return at.root == r.GetRoot() }) {
 			e.heard(s).fail("%s said %s at %d in the name of %s and was told %s; %v spoke for the session", s.Party, brief(s.Cmd), s.At, r.GetRoot(), brief(s.Answer.Msg), st.roots)
 		}
+		e.spokeThen(s, r.GetRoot())
+	}
+}
+
+// spokeThen: what an agent admits is written while it speaks for the session, or
+// it speaks for it after that, and is told again.
+func (e *Evidence) spokeThen(s *Said, root string) {
+	admitted, ok := s.Answer.Msg.(*messages.AdmitMessagesResponse)
+	if !ok {
+		return
+	}
+	a := e.account(s.Cmd.GetSession())
+	ends := a.ends(s.Step, s.Answer.Sent)
+	for _, f := range a.admissions(admitted.GetMessages()) {
+		spoke := func(seq int64) bool { return seq > f.seq && a.rootBefore(seq).root == root }
+		if f.seq >= 0 && a.rootBefore(f.seq).root != root && !slices.ContainsFunc(ends, spoke) {
+			e.at(a, f.seq).fail("%s said %s at %d in the name of %s and was told %s, which was written at event %d, when %s spoke for the session", s.Party, brief(s.Cmd), s.At, root, brief(admitted), f.seq, a.rootBefore(f.seq).root)
+		}
 	}
 }
 

@@ -59,6 +59,8 @@ func (p *party) clientDoes(l *Loop, act Act) {
 	switch act.Verb {
 	case doWait:
 		l.sleep(act.For.Milliseconds())
+	case doUntil:
+		l.sleep(max(0, act.For.Milliseconds()-p.w.now))
 	case doFind:
 		l.until(func() bool { return b.answerable(act.Call) }, act.For.Milliseconds())
 	case doFocus:

@@ -104,3 +104,40 @@ func (d *drawing) atCard(p *PartyPlan, call string) {
 		d.acts(p, on(doEdit), Act{Verb: doTab}, Act{Verb: doFind, Call: call, For: d.ms(100, 2_000)}, on(doEdit), on(doSubmit), Act{Verb: doNext}, on(doSubmit))
 	}
 }
+
+// anew: a question is asked again under its id, once or twice, while people answer
+// it from cards that show what it asked before.
+func (d *drawing) anew() {
+	p := d.p
+	p.For = d.ms(9_000, 14_000)
+	p.Network.Drop = pick(d, 0, 0, p.Network.Drop)
+	p.Network.DelayMax = pick(d, d.ms(1, 30), d.ms(30, 300))
+	p.Disk.DelayMax = min(p.Disk.DelayMax, 100*time.Millisecond)
+	p.Sessions = []SessionPlan{{Name: "s1", Host: d.IntN(p.Hosts)}}
+	at := askedAt + time.Second + d.ms(200, 1_500)
+	again := at + time.Second + d.ms(500, 3_000)
+	ask := func() Act {
+		return Act{Verb: pick(d, doStart, doAsk), Call: oneCall, For: pick(d, time.Second, time.Second, 5*time.Second, 60*time.Second), With: pick(d, "anew", "anew", "anew+two")}
+	}
+	p.Parties = []PartyPlan{{Kind: AgentParty, Name: "as1", Session: "s1", Root: "r1", Host: d.IntN(p.Hosts), Acts: []Act{
+		{Verb: doUntil, For: askedAt}, {Verb: doStart, Call: oneCall, For: time.Second}, {Verb: doUntil, For: at}, ask(), {Verb: doUntil, For: again}, ask(),
+		{Verb: doWait, For: d.ms(500, 3_000)}, {Verb: pick(d, doTake, doCollect)}}}}
+	for n := range 1 + d.IntN(2) {
+		d.answersAnew("p"+itoa(int64(n))+"s1", pick(d, at, at, again))
+	}
+}
+
+// answersAnew draws a client that sends an answer at the moment in which its
+// question is asked again.
+func (d *drawing) answersAnew(name string, at time.Duration) {
+	c := PartyPlan{Kind: ClientParty, Name: name, Session: "s1", Host: d.IntN(d.p.Hosts)}
+	early := d.ms(0, int(d.p.Network.DelayMax.Milliseconds()))
+	on := func(verb string) Act { return Act{Verb: verb, Call: oneCall} }
+	d.acts(&c, Act{Verb: doUntil, For: at - d.ms(150, 1_000)}, Act{Verb: doFind, Call: oneCall, For: time.Second}, on(doEdit))
+	if d.chance(30) { // in two tabs
+		d.acts(&c, Act{Verb: doTab}, Act{Verb: doFind, Call: oneCall, For: time.Second}, on(doEdit))
+	}
+	d.acts(&c, Act{Verb: doUntil, For: at + early - d.p.Network.DelayMax/2}, on(doSubmit), Act{Verb: doWait, For: d.ms(1, 1_500)})
+	d.acts(&c, pick(d, on(doReopen), Act{Verb: doReload}, Act{Verb: doNext}), on(doEdit), on(doSubmit))
+	d.p.Parties = append(d.p.Parties, c)
+}

@@ -5,10 +5,12 @@ import (
 	"time"
 )
 
-// patience draws who sends nothing again by itself.
+// patience draws who sends nothing again by itself, beside those whose scene says so.
 func (d *drawing) patience() {
 	for i := range d.p.Parties {
-		d.p.Parties[i].Patient = d.chance(35)
+		if d.chance(35) {
+			d.p.Parties[i].Patient = true
+		}
 	}
 }
 
@@ -37,6 +39,12 @@ func (d *drawing) scene() bool {
 		d.leap()
 	case n < 54:
 		d.programs()
+	case n < 58:
+		d.anew()
+	case n < 63:
+		d.marks()
+	case n < 66:
+		d.handover()
 	default:
 		return false
 	}

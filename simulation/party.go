@@ -37,6 +37,7 @@ type party struct {
 	turn     int64
 	step     int64
 	token    string
+	marked   []string          // for its turn, and not admitted yet
 	subs     map[string]string // a person's submission ids, by call
 }
 

@@ -69,7 +69,7 @@ func allFinal(started map[string]*rpc) bool {
 const (
 	doWait     = "wait"     // for=
 	doUntil    = "until"    // for=: since the start
-	doTurn     = "turn"     // begins a turn and its first step
+	doTurn     = "turn"     // begins a turn and its first step, or the turn alone
 	doEnd      = "end"      // ends the step and the turn
 	doAbort    = "abort"    // ends the turn, and what is open in it
 	doAsk      = "ask"      // asks and waits for the result
@@ -82,6 +82,8 @@ const (
 	doWithdraw = "withdraw" // takes a question back
 	doTake     = "take"     // admits what waits, in a turn of its own
 	doStep     = "step"     // admits with the next step
+	doMark     = "mark"     // marks for the turn, and does not admit
+	doAdmit    = "admit"    // admits what it has marked
 	doClaim    = "claim"    // marks and admits
 	doCollect  = "collect"  // lists with a receipt
 	doForget   = "forget"   // lists, and loses the list
@@ -101,13 +103,19 @@ func (p *party) agentDoes(l *Loop, act Act, started map[string]*rpc) {
 	case doTurn:
 		if r, ok := l.do(&messages.BeginTurnRequest{Session: s, Root: root, Turn: p.turn + 1}).(*messages.BeginTurnResponse); ok {
 			p.turn, p.step = r.GetTurn(), 0
-			p.nextStep(l)
+			if act.With != "alone" {
+				p.nextStep(l)
+			}
 		}
 	case doStep:
+		if p.step == 0 {
+			p.nextStep(l)
+			return
+		}
 		l.do(&messages.EndStepRequest{Session: s, Root: root, Turn: p.turn, Step: p.step})
 		p.nextStep(l)
 	case doEnd, doAbort:
-		if act.Verb == doEnd {
+		if act.Verb == doEnd && p.step > 0 {
 			l.do(&messages.EndStepRequest{Session: s, Root: root, Turn: p.turn, Step: p.step})
 		}
 		l.do(&messages.EndTurnRequest{Session: s, Root: root, Turn: p.turn, Aborted: act.Verb == doAbort})
@@ -139,8 +147,13 @@ func (p *party) agentDoes(l *Loop, act Act, started map[string]*rpc) {
 		l.do(&messages.WithdrawQuestionRequest{Session: s, Root: root, CallId: act.Call, By: root, Reason: "no longer needed"})
 	case doTake:
 		p.take(l)
+	case doMark:
+		p.marked = append(p.marked, p.mark(l)...)
+	case doAdmit:
+		p.admit(l, p.marked)
+		p.marked = nil
 	case doClaim:
-		p.claim(l)
+		p.admit(l, p.mark(l))
 	case doCollect, doForget:
 		p.collect(l, act.Verb == doForget)
 	case doReceive:
@@ -245,17 +258,22 @@ func (p *party) take(l *Loop) {
 	l.do(&messages.AdmitMessagesRequest{Session: p.session, Root: p.root, MessageIds: r.GetMessageIds()})
 }
 
-// claim marks what waits for the turn, and admits it.
-func (p *party) claim(l *Loop) {
-	r, ok := l.do(&messages.ClaimMessagesRequest{Session: p.session, Root: p.root, Turn: p.turn}).(*messages.ClaimMessagesResponse)
-	if !ok || len(r.GetMessages()) == 0 {
-		return
+// mark marks what waits for the turn, and returns what it was handed.
+func (p *party) mark(l *Loop) (ids []string) {
+	cmd := &messages.ClaimMessagesRequest{Session: p.session, Root: p.root, Turn: p.turn, FirstStep: p.step == 0}
+	if r, ok := l.do(cmd).(*messages.ClaimMessagesResponse); ok {
+		for _, m := range r.GetMessages() {
+			ids = append(ids, m.GetId())
+		}
 	}
-	var ids []string
-	for _, m := range r.GetMessages() {
-		ids = append(ids, m.GetId())
+	return ids
+}
+
+// admit admits what was marked for the turn.
+func (p *party) admit(l *Loop, ids []string) {
+	if len(ids) > 0 {
+		l.do(&messages.AdmitMessagesRequest{Session: p.session, Root: p.root, Turn: p.turn, MessageIds: ids})
 	}
-	l.do(&messages.AdmitMessagesRequest{Session: p.session, Root: p.root, Turn: p.turn, MessageIds: ids})
 }
 
 func (p *party) collect(l *Loop, lose bool) {
@@ -321,7 +339,7 @@ func (p *party) personDoes(l *Loop, act Act) {
 	case doTakeBack:
 		p.takeBack(l, act)
 	case doSteer:
-		l.do(&messages.SteerRequest{Session: p.session, MessageId: p.w.newID("said-"), Text: "a word of " + p.name, By: p.name})
+		p.steer(l, act)
 	case doMove:
 		p.host = (p.host + 1) % len(p.w.hosts)
 	case doCrash:
@@ -330,6 +348,15 @@ func (p *party) personDoes(l *Loop, act Act) {
 	default:
 		panic("simulation: a person cannot " + act.Verb)
 	}
+}
+
+// steer says something, for the next step or for the next turn.
+func (p *party) steer(l *Loop, act Act) {
+	cmd := &messages.SteerRequest{Session: p.session, MessageId: p.w.newID("said-"), Text: "a word of " + p.name, By: p.name}
+	if act.With == "later" {
+		cmd.List = string(sessionlog.NextTurn)
+	}
+	l.do(cmd)
 }
 
 // letGo ends the stream of a claim whose client has passed or given up, as a
