@@ -131,6 +131,15 @@ func TestClaimMarks(t *testing.T) {
 		r.do(attach("second"))
 		r.refused(messages.CallerNotLive, claim(1, true))
 	})
+	t.Run("Q-111 a turn of ours that is over with its question keeps no mark", func(t *testing.T) {
+		r := newRig(t)
+		r.ask("deploy")
+		r.do(steerReq("m1"))
+		require.Equal(t, []string{"m1"}, claimed(r, claim(1, false)))
+		r.accepted("answered", submitReq("deploy", "sub-1"))
+		r.do(&messages.BeginTurnRequest{Session: "s1", Root: "root", Turn: 2})
+		require.Equal(t, []string{"m1"}, claimed(r, claim(2, true)))
+	})
 	t.Run("a root change removes every mark", func(t *testing.T) {
 		r := begun(t)
 		claimed(r, claim(1, true))

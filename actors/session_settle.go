@@ -206,6 +206,9 @@ func (s *Session) recordOutcome(now Now, m Record) Effects {
 	end.Settlement = settlement(rec)
 	fx := b.effects()
 	s.endWait(c.id, Recorded{Corr: m.Corr, End: end}, &fx)
+	if p := s.fold.progress; p.TurnOpen() && !b.f.progress.TurnOpen() { // ours, and over with its last call
+		s.tellInbox(&fx, TurnEnded{p.Turn()})
+	}
 	return fx
 }
 

@@ -220,7 +220,7 @@ func TestEveryInvariantCanFail(t *testing.T) {
 			require.NoError(d, err)
 			s.Inserted = append(s.Inserted, again)
 			d.put(ev.Seq, s.Event().At(ev.Seq, ev.Time))
-		}, "everything ends, shown what waits"},
+		}, "everything ends, shown what waits, a step takes what waits"},
 		{"one fate", "message reply7 of session s1: queued at", func(d doctor) { d.push(d.find(sessionlog.TypeUserMessage, "reply7")) }, ""},
 		{"settled stays settled", "is settled as withdrawn", func(d doctor) {
 			d.push(sessionlog.SettledRecord{CallID: "q1", Outcome: "withdrawn", By: "o"}.Event())
@@ -318,7 +318,7 @@ func TestEveryInvariantCanFail(t *testing.T) {
 		}, ""},
 	}
 	found := map[string]bool{}
-	for _, of := range append(policyLies, patienceLies, receiptLies, subCallLies, cardLies, liesOf{honest, lies}) {
+	for _, of := range append(policyLies, patienceLies, receiptLies, markLies, subCallLies, cardLies, liesOf{honest, lies}) {
 		for _, l := range of.lies {
 			t.Run(l.invariant, func(t *testing.T) { l.isFound(t, of.world) })
 			found[l.invariant] = true

@@ -416,8 +416,15 @@ func refusalsAreRight(e *Evidence) {
 func (e *Evidence) right(s *Said, code messages.Code, st stands) (right, known bool) {
 	switch code {
 	case messages.NotFound:
-		_, message := s.Cmd.(*messages.WithdrawMessageRequest)
-		return !st.existed, !message
+		if cmd, ok := s.Cmd.(*messages.WithdrawMessageRequest); ok {
+			return !st.existed || e.nobodyTook(s, cmd), true
+		}
+		return !st.existed, true
+	case messages.TurnClosed, messages.StepClosed:
+		return e.closed(s), !asks(s.Cmd)
+	case messages.MessageGone:
+		cmd, ok := s.Cmd.(*messages.AdmitMessagesRequest)
+		return ok && e.gone(s, cmd), ok
 	case messages.CallerNotLive:
 		r, ok := s.Cmd.(interface{ GetRoot() string })
 		return ok && st.root(func(at rootAt) bool { return at.root != r.GetRoot() }), true

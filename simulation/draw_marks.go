@@ -26,20 +26,21 @@ func (d *drawing) marks() {
 		return []Act{{Verb: doWait, For: d.ms(50, 1_500)}, {Verb: doSteer, With: pick(d, "", "", "later")}}
 	})...)
 	d.person("p2s1", d.IntN(p.Hosts), Act{Verb: doFind, Call: oneCall, For: 4 * time.Second}, Act{Verb: doWait, For: d.ms(500, 4_000)},
-		Act{Verb: doSubmit, Call: oneCall}, Act{Verb: doWait, For: d.ms(1, 2_000)}, Act{Verb: pick(d, doTakeBack, doSteer, doSteer), Call: oneCall})
+		Act{Verb: doSubmit, Call: oneCall}, Act{Verb: doWait, For: d.ms(1, 2_000)}, pick(d, Act{Verb: doTakeBack, Call: oneCall}, Act{Verb: doSteer}))
 	if d.chance(25) {
 		p.Faults = append(p.Faults, FaultPlan{At: d.ms(1_000, 6_000), What: faultCrash, Host: d.IntN(p.Hosts), For: d.ms(1, 2_000)})
 	}
 }
 
-// marker draws an agent that goes from turn to turn.
+// marker draws an agent that goes from turn to turn. Before each it looks where its
+// session stands, and takes it back from another.
 func (d *drawing) marker(name, root string, begins time.Duration) {
 	acts := []Act{{Verb: doUntil, For: begins}, {Verb: doAttach}}
 	if root == "r1" {
 		acts = append(acts, Act{Verb: doStart, Call: oneCall, For: time.Second})
 	}
 	acts = append(acts, d.times(2+d.IntN(3), func() (turn []Act) {
-		turn = []Act{{Verb: doWait, For: d.ms(50, 1_200)}, {Verb: doTurn, With: pick(d, "", "alone", "alone")}}
+		turn = []Act{{Verb: doWait, For: d.ms(50, 1_200)}, {Verb: doAttach}, {Verb: doTurn, With: pick(d, "", "alone", "alone")}}
 		for range 1 + d.IntN(3) {
 			turn = append(turn, Act{Verb: doWait, For: d.ms(1, 900)})
 			turn = append(turn, pick(d, Act{Verb: doMark}, Act{Verb: doMark}, Act{Verb: doMark}, Act{Verb: doAdmit}, Act{Verb: doClaim},
@@ -72,17 +73,18 @@ func (d *drawing) handover() {
 	p.For = d.ms(5_000, 8_000)
 	p.Network.Drop = 0
 	p.Network.DelayMax = pick(d, 0, 3*time.Millisecond, 30*time.Millisecond)
-	p.Disk = DiskPlan{DelayMax: pick(d, d.ms(1, 20), d.ms(20, 200))}
+	p.Disk = DiskPlan{DelayMax: d.ms(50, 400)}
 	p.Sessions = []SessionPlan{{Name: "s1", Host: d.IntN(p.Hosts)}}
-	at := d.ms(2_000, 4_000)
-	then := func() Act { return Act{Verb: doUntil, For: at + pick(d, 0, 0, d.ms(0, 10))} }
+	at := d.ms(3_000, 4_000)
 	agent := func(name, root string, acts ...Act) {
 		p.Parties = append(p.Parties, PartyPlan{Kind: AgentParty, Name: name, Session: "s1", Root: root, Host: d.IntN(p.Hosts), Acts: acts})
 	}
-	agent("as1", "r1", Act{Verb: doUntil, For: attachedAt}, Act{Verb: doAttach}, Act{Verb: doTurn}, Act{Verb: doUntil, For: at - d.ms(200, 800)}, Act{Verb: doMark}, then(),
-		Act{Verb: pick(d, doAdmit, doAdmit, doClaim, doStep, doEnd)}, Act{Verb: doWait, For: d.ms(100, 1_000)}, Act{Verb: doTake})
-	agent("bs1", "r2", Act{Verb: doUntil, For: at - 50*time.Millisecond}, then(), Act{Verb: doAttach}, Act{Verb: doTurn},
+	agent("as1", "r1", Act{Verb: doUntil, For: attachedAt}, Act{Verb: doAttach}, Act{Verb: doTurn}, Act{Verb: doUntil, For: at - 800*time.Millisecond}, Act{Verb: doMark}, Act{Verb: doUntil, For: at},
+		Act{Verb: pick(d, doAdmit, doAdmit, doAdmit, doClaim, doStep, doEnd)}, Act{Verb: doWait, For: d.ms(100, 1_000)}, Act{Verb: doTake})
+	agent("bs1", "r2", Act{Verb: doUntil, For: at + d.ms(0, 30)}, Act{Verb: doAttach}, Act{Verb: doTurn},
 		Act{Verb: pick(d, doMark, doClaim)}, Act{Verb: doWait, For: d.ms(100, 1_000)}, Act{Verb: pick(d, doTake, doEnd)})
-	d.person("p1s1", d.IntN(p.Hosts), Act{Verb: doUntil, For: d.ms(300, 1_000)}, Act{Verb: doSteer}, Act{Verb: doSteer},
-		Act{Verb: doUntil, For: at - pick(d, 0, p.Disk.DelayMax/2, p.Disk.DelayMax)}, Act{Verb: doSteer})
+	for n := range 3 {
+		d.person("p"+itoa(int64(n))+"s1", d.IntN(p.Hosts), Act{Verb: doUntil, For: d.ms(1_000, 1_500)}, Act{Verb: doSteer},
+			Act{Verb: doUntil, For: at - d.ms(0, 100)}, Act{Verb: doSteer})
+	}
 }

@@ -148,7 +148,11 @@ func (p *party) agentDoes(l *Loop, act Act, started map[string]*rpc) {
 	case doTake:
 		p.take(l)
 	case doMark:
-		p.marked = append(p.marked, p.mark(l)...)
+		for _, id := range p.mark(l) { // a session that began anew hands it out again
+			if !slices.Contains(p.marked, id) {
+				p.marked = append(p.marked, id)
+			}
+		}
 	case doAdmit:
 		p.admit(l, p.marked)
 		p.marked = nil
