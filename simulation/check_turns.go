@@ -36,36 +36,37 @@ func (a *account) standing(seq int64) (st standing) {
 // isTurn: this turn is open; 0: any.
 func (st standing) isTurn(turn int64) bool { return st.open && (turn == 0 || turn == st.turn) }
 
-// closedTo: a command comes too late or too early for its turn or step. One that
-// has done what it says already is a repeat, and does not.
-func (st standing) closedTo(cmd messages.Command) bool {
+// takes: a command comes neither too late nor too early for its turn or step. One
+// that has done what it says already is a repeat, and is taken again.
+func (st standing) takes(cmd messages.Command) bool {
 	switch c := cmd.(type) {
 	case *messages.BeginTurnRequest:
-		return !(st.open && c.GetTurn() == st.turn && !st.ours || !st.open && (c.GetTurn() == 0 || c.GetTurn() == st.turn+1))
+		again := st.open && c.GetTurn() == st.turn && !st.ours
+		return again || !st.open && (c.GetTurn() == 0 || c.GetTurn() == st.turn+1)
 	case *messages.BeginStepRequest:
 		again := st.stepOpen && c.GetStep() == st.step
 		next := !st.stepOpen && (c.GetStep() == 0 || c.GetStep() == st.step+1)
-		return !st.isTurn(c.GetTurn()) || st.ours || !again && !next
+		return st.isTurn(c.GetTurn()) && !st.ours && (again || next)
 	case *messages.EndStepRequest:
 		again := !st.stepOpen && c.GetStep() != 0 && c.GetTurn() == st.turn && c.GetStep() == st.step
-		return !again && !(st.isTurn(c.GetTurn()) && st.stepOpen && (c.GetStep() == 0 || c.GetStep() == st.step))
+		return again || st.isTurn(c.GetTurn()) && st.stepOpen && (c.GetStep() == 0 || c.GetStep() == st.step)
 	case *messages.EndTurnRequest:
 		again := !st.open && c.GetTurn() != 0 && c.GetTurn() == st.turn
-		return !again && !st.isTurn(c.GetTurn())
+		return again || st.isTurn(c.GetTurn())
 	case *messages.ClaimMessagesRequest:
-		return !st.open || c.GetTurn() != st.turn
+		return st.open && c.GetTurn() == st.turn
 	case *messages.AdmitMessagesRequest:
 		own := c.GetTurn() == 0 && !st.open
-		return !own && !(st.isTurn(c.GetTurn()) && st.stepOpen)
+		return own || st.isTurn(c.GetTurn()) && st.stepOpen
 	}
-	return true
+	return false
 }
 
 // closed: its turn or step was closed to a command at some time between saying
 // and hearing.
 func (e *Evidence) closed(s *Said) bool {
 	a := e.account(s.Cmd.GetSession())
-	return slices.ContainsFunc(a.ends(s.Step, s.Answer.Sent), func(seq int64) bool { return a.standing(seq).closedTo(s.Cmd) })
+	return slices.ContainsFunc(a.ends(s.Step, s.Answer.Sent), func(seq int64) bool { return !a.standing(seq).takes(s.Cmd) })
 }
 
 // gone: a message that was to be admitted had left its list, and had not been

@@ -65,7 +65,7 @@ func TestScriptErrorsSayWhatIsAllowed(t *testing.T) {
 		{head + "withdraw q1 in run", `line 3: "in run" is too much: withdraw CALL`},
 		{head + "ask q1 for 1500ms", "line 3: for 1500ms: a question's timeout is in whole seconds"},
 		{head + "ask q1 for 5s with care", `line 3: ask q1 with "care"; it may be with legacy, watched, two, absent, anew, live, joined by +`},
-		{head + "turn q1", `line 3: "q1" is too much: step`},
+		{head + "step q1", `line 3: "q1" is too much: step`},
 		{head + "at 1s burn h1", `line 3: "burn" stands where a fault is wanted: at TIME crash HOST for TIME, partition HOST HOST for TIME, pause HOST for TIME, clock HOST +TIME or -TIME, move SESSION to HOST, kill PARTY for TIME`},
 		{head + "at 1s clock h1 10s", `line 3: "10s" stands where a jump is wanted: clock h1 +10s, or -10s`},
 		{"session s1\nclient c in s1\nclock 10s", `line 3: "10s" stands where a jump is wanted: clock +10s, or -10s`},
