@@ -67,7 +67,7 @@ func (d *drawing) listener(n int) {
 }
 
 // handover: an agent takes over at the moment in which the one before it admits
-// what it has marked, while the session is busy with what somebody says.
+// what it has marked and the rest, while the session is busy with what people say.
 func (d *drawing) handover() {
 	p := d.p
 	p.For = d.ms(5_000, 8_000)
@@ -80,11 +80,11 @@ func (d *drawing) handover() {
 		p.Parties = append(p.Parties, PartyPlan{Kind: AgentParty, Name: name, Session: "s1", Root: root, Host: d.IntN(p.Hosts), Acts: acts})
 	}
 	agent("as1", "r1", Act{Verb: doUntil, For: attachedAt}, Act{Verb: doAttach}, Act{Verb: doTurn}, Act{Verb: doUntil, For: at - 800*time.Millisecond}, Act{Verb: doMark}, Act{Verb: doUntil, For: at},
-		Act{Verb: pick(d, doAdmit, doAdmit, doAdmit, doClaim, doStep, doEnd)}, Act{Verb: doWait, For: d.ms(100, 1_000)}, Act{Verb: doTake})
-	agent("bs1", "r2", Act{Verb: doUntil, For: at + d.ms(0, 30)}, Act{Verb: doAttach}, Act{Verb: doTurn},
+		Act{Verb: pick(d, doTake, doTake, doTake, doAdmit, doStep, doEnd)}, Act{Verb: doWait, For: d.ms(100, 1_000)}, Act{Verb: doTake})
+	agent("bs1", "r2", Act{Verb: doUntil, For: at + d.ms(0, 300)}, Act{Verb: doAttach}, Act{Verb: doTurn},
 		Act{Verb: pick(d, doMark, doClaim)}, Act{Verb: doWait, For: d.ms(100, 1_000)}, Act{Verb: pick(d, doTake, doEnd)})
 	for n := range 3 {
 		d.person("p"+itoa(int64(n))+"s1", d.IntN(p.Hosts), Act{Verb: doUntil, For: d.ms(1_000, 1_500)}, Act{Verb: doSteer},
-			Act{Verb: doUntil, For: at - d.ms(0, 100)}, Act{Verb: doSteer})
+			Act{Verb: doUntil, For: at + d.ms(-100, 200)}, Act{Verb: doSteer})
 	}
 }
