@@ -216,7 +216,7 @@ func (e *Evidence) kept(s *Said, cmd *messages.SubmitRequest, got *messages.Sett
 // at one time: a repeat under the same id is the first one, whatever it says.
 func (e *Evidence) words(text string, cmd *messages.SubmitRequest) bool {
 	for _, said := range said[*messages.SubmitRequest](e) {
-		if said.GetSession() == cmd.GetSession() && said.GetSubmissionId() == cmd.GetSubmissionId() && sameBatch(text, said) {
+		if said.GetSession() == cmd.GetSession() && said.GetCallId() == cmd.GetCallId() && said.GetSubmissionId() == cmd.GetSubmissionId() && sameBatch(text, said) {
 			return true
 		}
 	}
@@ -326,13 +326,14 @@ func (e *Evidence) noTrace(s *Said, no *messages.Refusal, cmd *messages.SubmitRe
 }
 
 func answersAreSomebodys(e *Evidence) {
-	by := map[string]string{}
+	by := map[string][]string{}
 	for _, s := range e.History.Said {
 		switch cmd := s.Cmd.(type) {
 		case *messages.SubmitRequest:
-			by[cmd.GetSession()+" "+cmd.GetSubmissionId()] = cmd.GetBy() + " " + cmd.GetCallId()
+			key := cmd.GetSession() + " " + cmd.GetSubmissionId()
+			by[key] = append(by[key], cmd.GetBy()+" "+cmd.GetCallId())
 		case *messages.SteerRequest:
-			by[cmd.GetSession()+" "+cmd.GetMessageId()] = cmd.GetBy() + " "
+			by[cmd.GetSession()+" "+cmd.GetMessageId()] = []string{cmd.GetBy() + " "}
 		}
 	}
 	for _, a := range e.accounts {
@@ -340,7 +341,7 @@ func answersAreSomebodys(e *Evidence) {
 			if r.SubmissionID == "" || r.Outcome == "reply_withdrawn" {
 				continue
 			}
-			if by[a.name+" "+r.SubmissionID] != r.By+" "+r.CallID {
+			if !slices.Contains(by[a.name+" "+r.SubmissionID], r.By+" "+r.CallID) {
 				e.at(a, r.seq).fail("event %d of session %s has %s by %s to call %q; said was %q", r.seq, a.name, r.SubmissionID, r.By, r.CallID, by[a.name+" "+r.SubmissionID])
 			}
 			if n := len(a.accepted(r.SubmissionID)); n > 1 {

@@ -37,6 +37,12 @@ func (d *drawing) scene() bool {
 		d.leap()
 	case n < 54:
 		d.programs()
+	case n < 57:
+		d.borrowed()
+	case n < 59:
+		d.unattended()
+	case n < 62:
+		pick(d, d.circle, d.bells)()
 	default:
 		return false
 	}

@@ -98,6 +98,7 @@ func (c *hold) framed(remainingMS int64, never bool) {
 		return
 	}
 	c.seen.Framed = max(1, c.party.w.now) // 0 is never
+	c.seen.LeftMS, c.seen.Never = remainingMS, never
 	c.party.w.say(c.party.name, KindHold, "holds "+c.call)
 	if c.frame != nil {
 		c.frame(remainingMS, never)
