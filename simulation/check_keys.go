@@ -15,6 +15,8 @@ var keyInvariants = []Invariant{
 	{"one answer for an id", "a submission id that was accepted for one question is refused for any other, which goes on without that answer", []string{"P2", "Q-157"}, oneAnswerForAnID},
 	{"the bell counts what is unread", "who asks what waits is told how many results had the time to arrive and were neither acknowledged nor listed", []string{"P2", "F6"}, theBellCounts},
 	{"a claim is told what is left", "who holds a call is told how long it still waits, or that it waits for ever", []string{"Q-084"}, aClaimIsToldWhatIsLeft},
+	{"a claim is told once", "who holds a call is told so once, however often its host opens the claim again", []string{"Q-084"}, aClaimIsToldOnce},
+	{"a row shows what its call asks", "a row has the questions that its call asks, and not those of an earlier one of its id", []string{"N7", "P2"}, aRowShowsWhatIsAsked},
 	{"a late claim is told of the end", "who wants to hold a call that is settled is told so, and not that nobody knows it", []string{"Q-090", "Q-071"}, aLateClaimIsTold},
 	{"a pass is one's own", "who passes does not end a call that another holds", []string{"Q-047"}, aPassIsOnesOwn},
 	{"unattended, unloaded", "a session that nobody speaks to, waits in or holds is unloaded, and begins anew when somebody comes", []string{"P5"}, unattendedUnloaded},
@@ -75,7 +77,7 @@ func aClaimIsToldWhatIsLeft(e *Evidence) {
 	for _, h := range e.History.Holds {
 		a := e.account(h.Session)
 		l := a.latest[h.Call]
-		if h.Framed == 0 || l == nil || l.wait < 0 || a.stamp(l.wait).At > h.Opened {
+		if h.Framed == 0 || l == nil || l.wait < 0 || a.stamp(l.wait).At >= h.Opened {
 			continue // not yet, or it may be told of an earlier one
 		}
 		deadline := due(l.rec) - wallStart
@@ -85,6 +87,33 @@ func aClaimIsToldWhatIsLeft(e *Evidence) {
 		}
 		if !right {
 			e.fail("%s opened %s at %d and held it at %d: it was told that %d ms are left, for ever %v; its deadline is %d. %s", h.Party, h.Call, h.Opened, h.Framed, h.LeftMS, h.Never, deadline, a.story(h.Call))
+		}
+	}
+}
+
+func aClaimIsToldOnce(e *Evidence) {
+	if e.Plan.Network.Duplicate > 0 || len(e.Plan.Network.Repeat) > 0 {
+		return
+	}
+	for _, h := range e.History.Holds {
+		if h.Frames > 1 {
+			e.fail("%s opened %s at %d and was told %d times that it held it. %s", h.Party, h.Call, h.Opened, h.Frames, e.account(h.Session).story(h.Call))
+		}
+	}
+}
+
+func aRowShowsWhatIsAsked(e *Evidence) {
+	for _, t := range e.History.Tabs {
+		for i := range t.Marks {
+			m := &t.Marks[i]
+			if m.What != markRow || len(m.IDs) == 0 {
+				continue
+			}
+			for _, l := range e.account(t.Session).lives {
+				if l.call == m.Call && l.at == m.Seq && !slices.Equal(l.ids, m.IDs) {
+					e.saw(t, m, "it was shown %s; the call at event %d asks %s. %s", quote(m.IDs), m.Seq, quote(l.ids), e.account(t.Session).story(m.Call))
+				}
+			}
 		}
 	}
 }

@@ -707,13 +707,19 @@ func seenOnce(e *Evidence) {
 			}
 			key := a.name + " " + m.GetId()
 			for _, before := range shown[key] {
-				if before.by == root && !sameRequest(before.s, s) {
+				atOnce := s.Step < before.s.Answer.Step // and taken in either order
+				if before.by == root && !sameRequest(before.s, s) && (!atOnce || !sameRequest(s, before.s)) && !repeats(shown[key], before.s, s) {
 					e.heard(s).fail("%s was shown message %s by %s, and had been by %s", s.Party, m.GetId(), brief(s.Cmd), brief(before.s.Cmd))
 				}
 			}
 			shown[key] = append(shown[key], showing{s, root})
 		}
 	}
+}
+
+// repeats: both ask for what one before them got.
+func repeats(shown []showing, a, b *Said) bool {
+	return slices.ContainsFunc(shown, func(first showing) bool { return first.s != a && sameRequest(first.s, a) && sameRequest(first.s, b) })
 }
 
 // sameRequest: the second asks for what the first got, by its name.
@@ -725,7 +731,7 @@ func sameRequest(a, b *Said) bool {
 			_, ok = b.Cmd.(*messages.AdmitMessagesRequest)
 			return ok
 		}
-		return x.GetTurn() == y.GetTurn() && x.GetStep() == y.GetStep()
+		return (x.GetTurn() == y.GetTurn() || x.GetTurn() == 0 || y.GetTurn() == 0) && x.GetStep() == y.GetStep()
 	case *messages.AdmitMessagesRequest:
 		y, ok := b.Cmd.(*messages.AdmitMessagesRequest)
 		return ok && len(y.GetMessageIds()) > 0

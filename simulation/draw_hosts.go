@@ -42,7 +42,9 @@ func (d *drawing) scene() bool {
 	case n < 59:
 		d.unattended()
 	case n < 62:
-		pick(d, d.circle, d.bells)()
+		pick(d, d.circle, d.bells, d.bells)()
+	case n < 69:
+		pick(d, d.copies, d.copies, d.copies, d.overtaken, d.torn)()
 	default:
 		return false
 	}

@@ -66,7 +66,8 @@ type Hold struct {
 	Host                 int
 	Opened               int64
 	Framed               int64 // when the client knew that it held; 0: never
-	LeftMS               int64 // how long that still was, as it was told
+	Frames               int   // how often it was told so
+	LeftMS               int64 // how long that still was, as it was first told
 	Never                bool  // there is no deadline, as it was told
 	Over                 int64 // when it let go, or knew that it had ended; 0: at the end of the run
 	How                  string
