@@ -27,7 +27,7 @@ type Invariant struct {
 // Invariants are all of them. They look at evidence only: what parties said and
 // were told, and the journal. None knows a machine from inside.
 var Invariants = slices.Concat(logInvariants, toldInvariants, timeInvariants, subCallInvariants, restInvariants, policyInvariants, patienceInvariants,
-	receiptInvariants, markInvariants, cardInvariants, panicInvariants)
+	receiptInvariants, markInvariants, cardInvariants, keyInvariants, stepInvariants, panicInvariants)
 
 // Evidence is what a run leaves behind for whoever judges it.
 type Evidence struct {

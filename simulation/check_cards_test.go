@@ -60,6 +60,14 @@ person o in s1 on h1
 `
 
 var cardLies = liesOf{seated, []lie{
+	{"a row shows what its call asks", `was shown ["other"]`, func(d doctor) {
+		for i := range d.History.Tabs[0].Marks {
+			if m := &d.History.Tabs[0].Marks[i]; m.What == markRow && len(m.IDs) > 0 {
+				m.IDs = []string{"other"}
+				return
+			}
+		}
+	}, ""},
 	{"a touched card does not give up", "it gave up; it showed: open counting", func(d doctor) {
 		d.mark(1, doBlur, "k2").What = doTime
 	}, "a countdown is as long as it says"},

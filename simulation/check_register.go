@@ -401,7 +401,9 @@ func (e *Evidence) submitting(q *question, s *Said, cmd *messages.SubmitRequest)
 			want = "in time"
 		}
 	case *messages.Refusal:
-		want = m.GetCode()
+		if want = m.GetCode(); want == string(messages.BadRequest) {
+			return // it was said of another question
+		}
 	}
 	q.add(fmt.Sprintf("answered with %s: %s", cmd.GetSubmissionId(), want), s.Step, s.Answer, func(r register) (register, bool) {
 		next, got := apply(r)

@@ -237,7 +237,7 @@ func TestEveryInvariantCanFail(t *testing.T) {
 		}, "settled stays settled, index is the fold, refusals are right"},
 		{"children do not ask", "owned by s9, speaks for session s1", func(d doctor) {
 			d.put(d.find(sessionlog.TypeRoot).Seq, sessionlog.RootRecord{RootID: "r1", Owner: "s9"}.Event().At(d.find(sessionlog.TypeRoot).Seq, wallStart))
-		}, ""},
+		}, "a child takes nothing over"},
 		{"index is the fold", "the index has", func(d doctor) {
 			i := slices.IndexFunc(d.Changes, func(c journal.Change) bool { return c.Remove })
 			d.Changes = slices.Delete(slices.Clone(d.Changes), i, i+1)
@@ -287,9 +287,9 @@ func TestEveryInvariantCanFail(t *testing.T) {
 			d.put(ev.Seq, r.Event().At(ev.Seq, ev.Time))
 			ask := d.saying("a", "Ask", "q5").Cmd.(*messages.AskRequest)
 			ask.Join, ask.Receipt = true, true
-		}, "accepted is kept"},
+		}, "accepted is kept, told of what it asked"},
 		{"no deadline under a claim", "while o had held it since 1500", func(d doctor) {
-			d.History.Holds = append(d.History.Holds, &Hold{Party: "o", Session: "s1", Call: "q2", Opened: 1400, Framed: 1500, Line: 50})
+			d.History.Holds = append(d.History.Holds, &Hold{Party: "o", Session: "s1", Call: "q2", Opened: 1400, Framed: 1500, LeftMS: 600, Line: 50})
 		}, "claims hear of the end"},
 		{"not before its time", "500 ms before its deadline", func(d doctor) {
 			ev := d.find(sessionlog.TypeSettled, "q2", "pending")
@@ -302,7 +302,7 @@ func TestEveryInvariantCanFail(t *testing.T) {
 		}, ""},
 		{"grace after a loss", "o had lost its claim at 1900", func(d doctor) {
 			d.Plan.Rules.Grace = 10 * time.Second
-			d.History.Holds = append(d.History.Holds, &Hold{Party: "o", Session: "s1", Call: "q2", Opened: 1400, Framed: 1500, Line: 50, Over: 1900, How: "lost"})
+			d.History.Holds = append(d.History.Holds, &Hold{Party: "o", Session: "s1", Call: "q2", Opened: 1400, Framed: 1500, LeftMS: 600, Line: 50, Over: 1900, How: "lost"})
 		}, ""},
 		{"a deadline is fixed", "which nobody asked for", func(d doctor) {
 			ask := d.saying("a", "Ask", "q2").Cmd.(*messages.AskRequest)
@@ -318,7 +318,7 @@ func TestEveryInvariantCanFail(t *testing.T) {
 		}, ""},
 	}
 	found := map[string]bool{}
-	for _, of := range append(policyLies, patienceLies, receiptLies, markLies, subCallLies, cardLies, liesOf{honest, lies}) {
+	for _, of := range append(policyLies, patienceLies, receiptLies, markLies, subCallLies, cardLies, keyLies, stepLies, liesOf{honest, lies}) {
 		for _, l := range of.lies {
 			t.Run(l.invariant, func(t *testing.T) { l.isFound(t, of.world) })
 			found[l.invariant] = true

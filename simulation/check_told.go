@@ -216,7 +216,7 @@ func (e *Evidence) kept(s *Said, cmd *messages.SubmitRequest, got *messages.Sett
 // at one time: a repeat under the same id is the first one, whatever it says.
 func (e *Evidence) words(text string, cmd *messages.SubmitRequest) bool {
 	for _, said := range said[*messages.SubmitRequest](e) {
-		if said.GetSession() == cmd.GetSession() && said.GetSubmissionId() == cmd.GetSubmissionId() && sameBatch(text, said) {
+		if said.GetSession() == cmd.GetSession() && said.GetCallId() == cmd.GetCallId() && said.GetSubmissionId() == cmd.GetSubmissionId() && sameBatch(text, said) {
 			return true
 		}
 	}
@@ -326,13 +326,14 @@ func (e *Evidence) noTrace(s *Said, no *messages.Refusal, cmd *messages.SubmitRe
 }
 
 func answersAreSomebodys(e *Evidence) {
-	by := map[string]string{}
+	by := map[string][]string{}
 	for _, s := range e.History.Said {
 		switch cmd := s.Cmd.(type) {
 		case *messages.SubmitRequest:
-			by[cmd.GetSession()+" "+cmd.GetSubmissionId()] = cmd.GetBy() + " " + cmd.GetCallId()
+			key := cmd.GetSession() + " " + cmd.GetSubmissionId()
+			by[key] = append(by[key], cmd.GetBy()+" "+cmd.GetCallId())
 		case *messages.SteerRequest:
-			by[cmd.GetSession()+" "+cmd.GetMessageId()] = cmd.GetBy() + " "
+			by[cmd.GetSession()+" "+cmd.GetMessageId()] = []string{cmd.GetBy() + " "}
 		}
 	}
 	for _, a := range e.accounts {
@@ -340,7 +341,7 @@ func answersAreSomebodys(e *Evidence) {
 			if r.SubmissionID == "" || r.Outcome == "reply_withdrawn" {
 				continue
 			}
-			if by[a.name+" "+r.SubmissionID] != r.By+" "+r.CallID {
+			if !slices.Contains(by[a.name+" "+r.SubmissionID], r.By+" "+r.CallID) {
 				e.at(a, r.seq).fail("event %d of session %s has %s by %s to call %q; said was %q", r.seq, a.name, r.SubmissionID, r.By, r.CallID, by[a.name+" "+r.SubmissionID])
 			}
 			if n := len(a.accepted(r.SubmissionID)); n > 1 {
@@ -713,13 +714,19 @@ func seenOnce(e *Evidence) {
 			}
 			key := a.name + " " + m.GetId()
 			for _, before := range shown[key] {
-				if before.by == root && !sameRequest(before.s, s) {
+				atOnce := s.Step < before.s.Answer.Step // and taken in either order
+				if before.by == root && !sameRequest(before.s, s) && (!atOnce || !sameRequest(s, before.s)) && !repeats(shown[key], before.s, s) {
 					e.heard(s).fail("%s was shown message %s by %s, and had been by %s", s.Party, m.GetId(), brief(s.Cmd), brief(before.s.Cmd))
 				}
 			}
 			shown[key] = append(shown[key], showing{s, root})
 		}
 	}
+}
+
+// repeats: both ask for what one before them got.
+func repeats(shown []showing, a, b *Said) bool {
+	return slices.ContainsFunc(shown, func(first showing) bool { return first.s != a && sameRequest(first.s, a) && sameRequest(first.s, b) })
 }
 
 // sameRequest: the second asks for what the first got, by its name.
@@ -731,7 +738,7 @@ func sameRequest(a, b *Said) bool {
 			_, ok = b.Cmd.(*messages.AdmitMessagesRequest)
 			return ok
 		}
-		return x.GetTurn() == y.GetTurn() && x.GetStep() == y.GetStep()
+		return (x.GetTurn() == y.GetTurn() || x.GetTurn() == 0 || y.GetTurn() == 0) && x.GetStep() == y.GetStep()
 	case *messages.AdmitMessagesRequest:
 		y, ok := b.Cmd.(*messages.AdmitMessagesRequest)
 		return ok && len(y.GetMessageIds()) > 0

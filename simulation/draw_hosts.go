@@ -14,41 +14,48 @@ func (d *drawing) patience() {
 	}
 }
 
+// scenes are worlds in which one thing happens often that others seldom have:
+// how many of a hundred that are not calm, and how many hosts it takes.
+var scenes = []struct {
+	share, hosts int
+	draw         func(*drawing)
+}{
+	{5, 1, (*drawing).vigil},
+	{10, 2, (*drawing).tug},
+	{11, 1, (*drawing).meet},
+	{3, 2, (*drawing).silence},
+	{3, 1, (*drawing).asleep},
+	{4, 1, (*drawing).steps},
+	{5, 2, (*drawing).relay},
+	{3, 1, (*drawing).leap},
+	{5, 1, (*drawing).programs},
+	{4, 1, (*drawing).anew},
+	{5, 1, (*drawing).marks},
+	{4, 1, (*drawing).handover},
+	{3, 1, (*drawing).borrowed},
+	{2, 1, (*drawing).unattended},
+	{1, 1, (*drawing).circle},
+	{2, 1, (*drawing).bells},
+	{4, 1, (*drawing).copies},
+	{1, 1, (*drawing).overtaken},
+	{1, 1, (*drawing).torn},
+}
+
 // scene draws, now and then, a world that is all about one thing, which worlds
-// of everything rarely come to. false: it has drawn none.
+// of everything rarely come to. false: it has drawn none. A scene that takes more
+// hosts than there are leaves its share to the next.
 func (d *drawing) scene() bool {
 	if d.p.Faults == nil {
 		return false // a calm world
 	}
-	switch n := d.IntN(100); {
-	case n < 6:
-		d.vigil()
-	case n < 18 && d.p.Hosts > 1:
-		d.tug()
-	case n < 30:
-		d.meet()
-	case n < 33 && d.profile.Hosts > 1:
-		d.silence()
-	case n < 36:
-		d.asleep()
-	case n < 40:
-		d.steps()
-	case n < 46 && d.p.Hosts > 1:
-		d.relay()
-	case n < 49:
-		d.leap()
-	case n < 54:
-		d.programs()
-	case n < 58:
-		d.anew()
-	case n < 63:
-		d.marks()
-	case n < 66:
-		d.handover()
-	default:
-		return false
+	n := d.IntN(100)
+	for _, s := range scenes {
+		if n -= s.share; n < 0 && s.hosts <= d.p.Hosts {
+			s.draw(d)
+			return true
+		}
 	}
-	return true
+	return false
 }
 
 // vigil: a question is held past its deadline, on one host, while others speak

@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// The one call of a scene that is about one, and when those who meet over it
-// know that it is asked.
+// The one call of a scene that is about one, another one, and when those who meet
+// over it know that it is asked.
 const (
-	oneCall = "a1q1"
-	askedAt = 500 * time.Millisecond
+	oneCall   = "a1q1"
+	otherCall = "a1q2"
+	askedAt   = 500 * time.Millisecond
 )
 
 // meet: several parties act on one call at the same moment, near its deadline,

@@ -70,6 +70,9 @@ type Hold struct {
 	Opened               int64
 	Framed               int64 // when the client knew that it held; 0: never
 	Line                 int   // of the trace, that says so
+	Frames               int   // how often it was told so
+	LeftMS               int64 // how long that still was, as it was first told
+	Never                bool  // there is no deadline, as it was told
 	Over                 int64 // when it let go, or knew that it had ended; 0: at the end of the run
 	How                  string
 }

@@ -29,9 +29,10 @@ type Mark struct {
 	Line int    // of the trace, the first that it brought; else the last before it
 	What string // a verb of clients, or one of the constants
 	Call string
-	// State and Seq are of a row.
+	// State, Seq and the questions' ids are of a row.
 	State string
 	Seq   int64
+	IDs   []string
 	// LeftMS and Never are of a frame.
 	LeftMS int64
 	Never  bool

@@ -94,10 +94,14 @@ func (c *hold) hear(text string, arrive func()) {
 
 // framed is when the client knows that it holds.
 func (c *hold) framed(remainingMS int64, never bool) {
-	if c.over || c.seen.Framed != 0 {
+	if c.over {
+		return
+	}
+	if c.seen.Frames++; c.seen.Framed != 0 {
 		return
 	}
 	c.seen.Framed = max(1, c.party.w.now) // 0 is never
+	c.seen.LeftMS, c.seen.Never = remainingMS, never
 	c.party.w.say(c.party.name, KindHold, "holds "+c.call)
 	c.seen.Line = c.party.w.trace.n
 	if c.frame != nil {

@@ -390,6 +390,9 @@ func (p *party) find(l *Loop, act Act) {
 	}
 }
 
+// sharedID is the submission id of clients that have but one.
+const sharedID = "sub-shared"
+
 // submit answers, under one id for a call until it is refused: a repeat is the
 // same answer.
 func (p *party) submit(l *Loop, act Act) {
@@ -399,6 +402,10 @@ func (p *party) submit(l *Loop, act Act) {
 		p.subs[act.Call] = id
 	}
 	text := "answer <" + id + ">"
+	if strings.Contains(act.With, "shared") {
+		id = sharedID
+		text = "answer of " + p.name + " to <" + act.Call + ">"
+	}
 	req := &messages.SubmitRequest{Session: p.session, CallId: act.Call, SubmissionId: id, By: p.name, Door: "simulation",
 		Answers: []*messages.Answer{{Id: "q", Custom: &text}}}
 	if strings.Contains(act.With, "two") {

@@ -49,7 +49,7 @@ var verbs = []verb{
 	{name: doOpen, kind: PersonParty, call: true, says: "opens a claim, and waits until it holds"},
 	{name: doRelease, kind: PersonParty, call: true, says: "lets the claim go"},
 	{name: doCut, kind: PersonParty, call: true, says: "loses the claim's stream"},
-	{name: doSubmit, kind: PersonParty, call: true, words: []string{"reject", "two", "new"}, says: "answers; the same answer again, unless it is new"},
+	{name: doSubmit, kind: PersonParty, call: true, words: []string{"reject", "two", "new", "shared"}, says: "answers; the same answer again, unless it is new; under an id that all share"},
 	{name: doExpire, kind: PersonParty, call: true, says: "says that its countdown has ended"},
 	{name: doPass, kind: PersonParty, call: true, says: "hands the question on"},
 	{name: doDismiss, kind: PersonParty, call: true, says: "closes a blocking question"},

@@ -123,6 +123,9 @@ func (t *tab) sawRow(row *messages.QuestionRow) {
 	t.rows[row.GetCallId()] = row
 	m := t.step(markRow, row.GetCallId(), actors.RowSeen{Row: row})
 	m.State, m.Seq = row.GetState(), row.GetCallSeq()
+	for _, q := range row.GetQuestions() {
+		m.IDs = append(m.IDs, q.GetId())
+	}
 }
 
 func (t *tab) synced() { t.step(markSynced, "", actors.Synced{Session: t.party.session}) }

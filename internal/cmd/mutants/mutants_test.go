@@ -18,7 +18,7 @@ func TestEveryMutantApplies(t *testing.T) {
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, len(all), 40)
 	named := regexp.MustCompile(`^([0-9]{2,3})-[a-z0-9-]+$`)
-	room := regexp.MustCompile(`^(actors|sessionlog|supervisor|simulation/disk)/[a-z_]+\.go$`)
+	room := regexp.MustCompile(`^(actors|query|sessionlog|supervisor|simulation/disk)/[a-z_]+\.go$`)
 	seen := map[string]string{}
 	for _, m := range all {
 		number := named.FindStringSubmatch(m.name)
