@@ -86,7 +86,7 @@ func aClaimIsToldWhatIsLeft(e *Evidence) {
 			right = h.Never
 		}
 		if !right {
-			e.fail("%s opened %s at %d and held it at %d: it was told that %d ms are left, for ever %v; its deadline is %d. %s", h.Party, h.Call, h.Opened, h.Framed, h.LeftMS, h.Never, deadline, a.story(h.Call))
+			e.on(h.Line).fail("%s opened %s at %d and held it at %d: it was told that %d ms are left, for ever %v; its deadline is %d. %s", h.Party, h.Call, h.Opened, h.Framed, h.LeftMS, h.Never, deadline, a.story(h.Call))
 		}
 	}
 }
@@ -97,7 +97,7 @@ func aClaimIsToldOnce(e *Evidence) {
 	}
 	for _, h := range e.History.Holds {
 		if h.Frames > 1 {
-			e.fail("%s opened %s at %d and was told %d times that it held it. %s", h.Party, h.Call, h.Opened, h.Frames, e.account(h.Session).story(h.Call))
+			e.on(h.Line).fail("%s opened %s at %d and was told %d times that it held it. %s", h.Party, h.Call, h.Opened, h.Frames, e.account(h.Session).story(h.Call))
 		}
 	}
 }
@@ -126,7 +126,7 @@ func aLateClaimIsTold(e *Evidence) {
 			continue
 		}
 		if len(a.lives) > 0 && a.stamp(l.at).At < h.Opened {
-			e.fail("%s opened %s at %d and was told that nobody knows it; it was settled at event %d. %s", h.Party, h.Call, h.Opened, l.settled[0].seq, a.story(h.Call))
+			e.at(a, l.settled[0].seq).fail("%s opened %s at %d and was told that nobody knows it; it was settled at event %d. %s", h.Party, h.Call, h.Opened, l.settled[0].seq, a.story(h.Call))
 		}
 	}
 }
@@ -233,5 +233,5 @@ func (e *Evidence) wokenAnew(a *account, from, to int64) {
 		return
 	}
 	e.point = a.stamps[i].Line
-	e.fail("nobody needed session %s from %d to %d, and it was still in memory: it wrote event %d at %d without being opened again", a.name, from, to, a.log.Commits[i].Seq, a.stamps[i].At)
+	e.commit(a, i).fail("nobody needed session %s from %d to %d, and it was still in memory: it wrote event %d at %d without being opened again", a.name, from, to, a.log.Commits[i].Seq, a.stamps[i].At)
 }

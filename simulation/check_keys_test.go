@@ -78,7 +78,7 @@ var keyLies = liesOf{keyed, []lie{
 
 var stepLies = liesOf{keyed, []lie{
 	{"asked in its step", "call k1 was asked for step 1 of turn 9", func(d doctor) { d.saying("a", "Ask", "k1").Cmd.(*messages.AskRequest).Turn = 9 }, ""},
-	{"turns and steps are refused rightly", "was refused with TURN_CLOSED", func(d doctor) {
+	{"refusals are right", "was refused with TURN_CLOSED", func(d doctor) {
 		d.saying("a", "EndTurn").Answer.Msg = &messages.Refusal{Code: string(messages.TurnClosed)}
 	}, ""},
 	{"told of what it asked", "May I do k9?", func(d doctor) {

@@ -11,7 +11,6 @@ import (
 // that is over, ask something else under an old name, end what has been ended.
 var stepInvariants = []Invariant{
 	{"asked in its step", "a call is recorded in the turn and the step that its agent names, or refused", []string{"Q-043", "P1"}, askedInItsStep},
-	{"turns and steps are refused rightly", "a turn or a step is said to be closed only if it was, or was another, at some time between saying and hearing", []string{"P6", "L-050"}, stepsAreRefusedRightly},
 	{"told of what it asked", "who asks is told of a call that asks the very same, for as long, and in the same mode", []string{"P1", "Q-063"}, toldOfWhatItAsked},
 	{"an asker is told what is left", "who waits is told how long the call still waits", []string{"P7"}, anAskerIsToldWhatIsLeft},
 	{"taken back is taken back", "who takes a question back that was taken back is told that it was", []string{"P1"}, takenBackIsTakenBack},
@@ -19,35 +18,10 @@ var stepInvariants = []Invariant{
 	{"a skip is no answer", "a batch that decides nothing is recorded as skipped, and no other is", []string{"P3"}, aSkipIsNoAnswer},
 }
 
-// step is where a session stands.
-type step struct {
-	turn, step int64
-	open, in   bool // its turn, its step
-}
-
-// stepBefore is where a session stood when its log ended before seq.
-func (a *account) stepBefore(seq int64) (at step) {
-	for _, ev := range a.log.Events[:min(seq, int64(len(a.log.Events)))] {
-		switch ev.Type {
-		case sessionlog.TypeTurnStart:
-			at = step{open: true}
-			at.turn, _ = wholeNumber(string(ev.Data), "turn")
-		case sessionlog.TypeTurnEnd:
-			at.open, at.in = false, false
-		case sessionlog.TypeStepStart:
-			at.in = true
-			at.step, _ = wholeNumber(string(ev.Data), "step")
-		case sessionlog.TypeStepEnd:
-			at.in = false
-		}
-	}
-	return at
-}
-
 func askedInItsStep(e *Evidence) {
 	asks := e.asks()
 	for a, l := range e.lives {
-		at := a.stepBefore(l.at)
+		at := a.standing(l.at)
 		wrong := func(cmd *messages.AskRequest) bool {
 			if cmd.GetTurn() == 0 && l.rec.Synthetic {
 				return false // it has got a turn of its own
@@ -59,67 +33,6 @@ func askedInItsStep(e *Evidence) {
 			e.at(a, l.at).fail("call %s was asked for step %d of turn %d, and is recorded at event %d in step %d of turn %d. %s", l.call, said[0].GetStep(), said[0].GetTurn(), l.at, at.step, at.turn, a.story(l.call))
 		}
 	}
-}
-
-func stepsAreRefusedRightly(e *Evidence) {
-	for s, no := range e.refusals {
-		turn, step := named(s.Cmd)
-		a := e.account(s.Cmd.GetSession())
-		closed := func(seq int64) bool { return a.closed(s.Cmd, messages.Code(no.GetCode()), turn, step, seq) }
-		switch messages.Code(no.GetCode()) {
-		case messages.TurnClosed, messages.StepClosed:
-		default:
-			continue
-		}
-		if ends := a.ends(s.Step, s.Answer.Sent); !slices.ContainsFunc(ends, closed) {
-			e.heard(s).fail("%s said %s at %d and was refused with %s; at the log's ends between, %v, the session was in %+v", s.Party, brief(s.Cmd), s.At, no.GetCode(), ends, a.stepBefore(ends[len(ends)-1]))
-		}
-	}
-}
-
-// named are the turn and the step that a command is about; 0: whichever is open.
-func named(cmd messages.Command) (turn, step int64) {
-	if c, ok := cmd.(interface{ GetTurn() int64 }); ok {
-		turn = c.GetTurn()
-	}
-	if c, ok := cmd.(interface{ GetStep() int64 }); ok {
-		step = c.GetStep()
-	}
-	return turn, step
-}
-
-// closed: a refusal that says so was right when the log ended before seq. A repeat
-// of what has begun, or ended, is none.
-func (a *account) closed(cmd messages.Command, code messages.Code, turn, step, seq int64) bool {
-	at, synthetic := a.stepBefore(seq), a.syntheticBefore(seq)
-	switch cmd.(type) {
-	case *messages.BeginTurnRequest:
-		return at.open && (turn != at.turn || synthetic) || !at.open && turn != 0 && turn != at.turn+1
-	case *messages.BeginStepRequest:
-		if code == messages.StepClosed {
-			return at.in && step != at.step || !at.in && step != 0 && step != at.step+1
-		}
-	case *messages.EndStepRequest:
-		if code == messages.StepClosed {
-			return at.in && step != 0 && step != at.step || !at.in && (step == 0 || step != at.step || turn != at.turn)
-		}
-	case *messages.EndTurnRequest:
-		return at.open && turn != 0 && turn != at.turn || !at.open && (turn == 0 || turn != at.turn)
-	case *messages.ClaimMessagesRequest:
-		return !at.open || turn != at.turn
-	default:
-		if code == messages.StepClosed {
-			return !at.in || step != 0 && step != at.step
-		}
-	}
-	return !at.open || turn != 0 && turn != at.turn || synthetic
-}
-
-// syntheticBefore: the open turn was made for calls whose agent has none.
-func (a *account) syntheticBefore(seq int64) bool {
-	return slices.ContainsFunc(a.lives, func(l *life) bool {
-		return l.wait >= 0 && l.wait < seq && l.rec.Synthetic && l.stateBefore(seq) == open
-	})
 }
 
 // toldOfWhatItAsked looks at those who say nothing of the call but its name: one

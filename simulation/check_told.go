@@ -422,7 +422,7 @@ func (e *Evidence) right(s *Said, code messages.Code, st stands) (right, known b
 		}
 		return !st.existed, true
 	case messages.TurnClosed, messages.StepClosed:
-		return e.closed(s), !asks(s.Cmd)
+		return e.closed(s), true
 	case messages.MessageGone:
 		cmd, ok := s.Cmd.(*messages.AdmitMessagesRequest)
 		return ok && e.gone(s, cmd), ok

@@ -55,6 +55,9 @@ func (st standing) takes(cmd messages.Command) bool {
 		return again || st.isTurn(c.GetTurn())
 	case *messages.ClaimMessagesRequest:
 		return st.open && c.GetTurn() == st.turn
+	case *messages.AskRequest:
+		own := c.GetTurn() == 0 && (!st.open || st.ours)
+		return own || st.isTurn(c.GetTurn()) && !st.ours && st.stepOpen && (c.GetStep() == 0 || c.GetStep() == st.step)
 	case *messages.AdmitMessagesRequest:
 		own := c.GetTurn() == 0 && !st.open
 		return own || st.isTurn(c.GetTurn()) && st.stepOpen
@@ -102,9 +105,4 @@ func (e *Evidence) nobodyTook(s *Said, cmd *messages.WithdrawMessageRequest) boo
 		q := a.byID[cmd.GetMessageId()]
 		return q == nil || !q.waitsAt(seq) && !slices.ContainsFunc(q.withdrawn, func(at int64) bool { return at < seq })
 	})
-}
-
-func asks(cmd messages.Command) bool {
-	_, ok := cmd.(*messages.AskRequest)
-	return ok
 }
