@@ -89,7 +89,10 @@ func (s *Session) ask(now Now, from Addr, req *messages.AskRequest) Effects {
 	return s.openCall(now, a)
 }
 
-// askAgain answers a repeated attempt from its open wait or its result.
+// askAgain answers a repeated attempt from its open wait or its result. That it
+// still waits is proved too: where the session went on without us, the call may
+// have ended, and whoever asks would be told that it waits for as long as nothing
+// else is written here.
 func (s *Session) askAgain(now Now, from Addr, req *messages.AskRequest) (Effects, bool) {
 	id := CallID(req)
 	if c, open := s.fold.openWaitOf(id); open && c.wait.attempt == req.GetAttempt() {
@@ -98,6 +101,7 @@ func (s *Session) askAgain(now Now, from Addr, req *messages.AskRequest) (Effect
 		}
 		fx := s.toWait(from, id, AddAsker{from})
 		fx.Replies = append(fx.Replies, Reply{from, s.waiting(now, c)})
+		fx.Proof = true
 		return fx, true
 	}
 	r, known := s.past.result(req.GetAttempt(), id)

@@ -192,6 +192,13 @@ func TestAskAgain(t *testing.T) {
 		require.NotNil(t, r.last(two).(*messages.AskResponse).GetAnswered())
 		require.Len(t, r.Replies[two], 3, "twice waiting, one result")
 	})
+	t.Run("that it still waits is proved: where it went on without us, it may have ended", func(t *testing.T) {
+		r := newRig(t)
+		r.ask("c1")
+		proofs := r.Proofs
+		r.ask("c1")
+		require.Equal(t, proofs+1, r.Proofs)
+	})
 	t.Run("and to its result, also after a restart", func(t *testing.T) {
 		ends := map[string]struct {
 			end  func(r *rig)
