@@ -229,7 +229,7 @@ func (w *Wait) expire(now Now, m WaitExpire, fx *Effects) {
 	claim := Addr{Key: m.Req.GetClaim()}
 	others := slices.ContainsFunc(w.claims, func(h hold) bool { return h.claim != claim })
 	if !w.ended && others && !w.rules.FirstExpiryWins {
-		w.closeClaim(now, claim, false, fx)
+		w.dropClaim(now, claim, fx)
 		fx.Replies = append(fx.Replies, Reply{m.From, &messages.ExpireResponse{}})
 		return
 	}
@@ -237,10 +237,21 @@ func (w *Wait) expire(now Now, m WaitExpire, fx *Effects) {
 	w.propose(proposal{m.From, m, Outcome{Kind: OutcomeFailed, Err: err, By: m.Req.GetBy()}}, fx)
 }
 
+// dropClaim releases a claim whose client has said that it does not hold the
+// wait any more. Its stream ends here and not at the client's next word: that
+// may be lost, and until then the claim would be taken for one that holds, and
+// hold again when it renews its lease or its session restarts.
+func (w *Wait) dropClaim(now Now, claim Addr, fx *Effects) {
+	if w.holds(claim) >= 0 {
+		fx.Sends = append(fx.Sends, Send{To: claim, Msg: &messages.ClaimEnd{Reason: "released"}})
+	}
+	w.closeClaim(now, claim, false, fx)
+}
+
 // delegate releases a claim and settles nothing, except a blocking ask whose
 // last answerer passed.
 func (w *Wait) delegate(now Now, m WaitDelegate, fx *Effects) {
-	w.closeClaim(now, Addr{Key: m.Req.GetClaim()}, false, fx)
+	w.dropClaim(now, Addr{Key: m.Req.GetClaim()}, fx)
 	out := Outcome{Kind: OutcomePassed, By: m.Req.GetBy()}
 	if res, _ := Settle(w.timed, out); res == ResultNone || len(w.claims) > 0 || m.Req.GetAnswererLeft() {
 		fx.Replies = append(fx.Replies, Reply{m.From, &messages.DelegateResponse{}})

@@ -3740,7 +3740,7 @@ func (x *ClaimFrame) GetNever() bool {
 
 type ClaimEnd struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// settled, unknown, expired, unavailable
+	// settled, released, unknown, expired, unavailable
 	Reason string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
 	// The client should open the claim again.
 	Retryable     bool `protobuf:"varint,2,opt,name=retryable,proto3" json:"retryable,omitempty"`

@@ -297,13 +297,13 @@ func (e *Evidence) twice(s *Said) bool { return s.Tries > 1 || e.repeats() != ""
 // repeats says why a command that was sent once may arrive twice.
 func (e *Evidence) repeats() string {
 	switch {
-	case e.Plan.Network.Duplicate > 0:
+	case e.Plan.Network.Duplicate > 0 || len(e.Plan.Network.Repeat) > 0:
 		return "the network repeats"
 	case e.Plan.Disk.InDoubt > 0:
 		return "a door asks again when its session was lost"
 	case e.Plan.Hosts < 2:
 		return ""
-	case e.Plan.Network.Drop > 0 || e.Plan.Network.DelayMax > repeatMS/2 || len(e.History.Faults) > 0:
+	case e.Plan.Network.Drop > 0 || len(e.Plan.Network.Lose) > 0 || e.Plan.Network.DelayMax > repeatMS/2 || len(e.History.Faults) > 0:
 		return "a door asks again"
 	}
 	return ""

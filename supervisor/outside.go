@@ -111,8 +111,8 @@ func (c *callers) close() {
 type ClaimSink interface {
 	// Frame is the host's remainder; never means that there is no deadline.
 	Frame(remainingMs int64, never bool)
-	// End closes the stream: settled, unknown, expired or unavailable. When
-	// retryable the client should open the claim again.
+	// End closes the stream: settled, released, unknown, expired or
+	// unavailable. When retryable the client should open the claim again.
 	End(reason string, retryable bool)
 }
 

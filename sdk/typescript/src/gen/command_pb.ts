@@ -1851,7 +1851,7 @@ export const ClaimFrameSchema: GenMessage<ClaimFrame> = /*@__PURE__*/
  */
 export type ClaimEnd = Message<"parley.v1.ClaimEnd"> & {
   /**
-   * settled, unknown, expired, unavailable
+   * settled, released, unknown, expired, unavailable
    *
    * @generated from field: string reason = 1;
    */
