@@ -28,6 +28,7 @@ type Claim struct {
 	heard   int64 // monotonic: the latest frame, or the start
 	gen     uint32
 	framed  bool
+	again   bool // opened more than once
 	over    bool
 }
 
@@ -64,21 +65,21 @@ func (c *Claim) Step(now Now, in Envelope) Effects {
 			fx.Replies = append(fx.Replies, Reply{Addr{Key: Out}, m})
 		}
 	case *messages.ClaimEnd:
-		c.finish(m, &fx)
+		c.ended(m, &fx)
 	case StreamClosed:
 		c.over = true
 		c.release(m.Lost, &fx)
 		c.stopTimer(&fx)
 	case SessionGone:
 		if m.Session == c.session {
-			c.open(now, &fx)
+			c.reopen(now, &fx)
 		}
 	case *messages.Refusal: // no frame will come: there is no such session, or it is not served now
 		if c.framed && c.lease > 0 && m.GetCode() == string(messages.Unavailable) {
 			break // it is on its way to another node, or about to start: the lease says how long to try
 		}
 		if messages.Lookup(messages.Code(m.GetCode())).Kind == messages.RefusalKind {
-			c.finish(&messages.ClaimEnd{Reason: "unknown"}, &fx) // an empty stream, not an error
+			c.ended(&messages.ClaimEnd{Reason: "unknown"}, &fx) // an empty stream, not an error
 		} else {
 			c.giveUp(&fx)
 		}
@@ -86,7 +87,7 @@ func (c *Claim) Step(now Now, in Envelope) Effects {
 		switch {
 		case m.Gen != c.gen:
 		case now.Mono-c.heard < c.lease:
-			c.open(now, &fx)
+			c.reopen(now, &fx)
 		default:
 			c.giveUp(&fx)
 		}
@@ -107,6 +108,11 @@ func (c *Claim) open(now Now, fx *Effects) {
 	fx.Timers = append(fx.Timers, Timer{Name: "reply", After: after, Gen: c.gen})
 }
 
+func (c *Claim) reopen(now Now, fx *Effects) {
+	c.again = true
+	c.open(now, fx)
+}
+
 func (c *Claim) stopTimer(fx *Effects) {
 	c.gen++
 	fx.Timers = append(fx.Timers, Timer{Name: "reply", After: -1, Gen: c.gen})
@@ -122,6 +128,16 @@ func (c *Claim) giveUp(fx *Effects) {
 func (c *Claim) release(lost bool, fx *Effects) {
 	fx.Sends = append(fx.Sends, Send{To: SessionAddr(c.session), From: c.self,
 		Msg: &messages.ClaimRelease{Session: c.session, CallId: c.call, Lost: lost}})
+}
+
+// ended: the session says that there is no wait to hold. An opening that is
+// still on its way may meet another, of a call that was asked meanwhile, and
+// would hold it for nobody: what was opened again is let go as well.
+func (c *Claim) ended(end *messages.ClaimEnd, fx *Effects) {
+	if c.again {
+		c.release(false, fx)
+	}
+	c.finish(end, fx)
 }
 
 func (c *Claim) finish(end *messages.ClaimEnd, fx *Effects) {

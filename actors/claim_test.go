@@ -50,6 +50,22 @@ func TestClaim(t *testing.T) {
 			require.True(t, fx.Empty(), "%T after the end", m)
 		}
 	})
+	t.Run("Q-086 one that was opened again lets go as it ends: the second opening may still be on its way", func(t *testing.T) {
+		for _, end := range []any{&messages.ClaimEnd{Reason: "unknown"}, messages.Refuse(messages.NotFound, "there is no session").Wire()} {
+			c, _ := opened(t)
+			hear(c, actors.SessionGone{Session: "s1"})
+			fx := hear(c, end)
+			require.Equal(t, releases(false), fx.Sends)
+			require.Len(t, fx.Replies, 1)
+		}
+		r := newRig(t) // it was opened twice, and the call is asked in between
+		at := r.claim("c1", claimAddr.Key)
+		asker := r.ask("c1", withTimeout(5))
+		r.claim("c1", claimAddr.Key)
+		r.release("c1", at, false)
+		r.Advance(5000)
+		require.NotNil(t, r.last(asker).(*messages.AskResponse).GetPending(), "nobody holds it")
+	})
 	t.Run("Q-086 the end of its stream releases it, or loses it", func(t *testing.T) {
 		for _, lost := range []bool{false, true} {
 			c, _ := opened(t)
