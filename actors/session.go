@@ -104,6 +104,10 @@ func (s *Session) Apply(ev sessionlog.Event) {
 		if s.version == -1 {
 			s.version = sessionlog.V3
 		}
+	case sessionlog.TypeWait:
+		if r, err := sessionlog.DecodeWait(ev); err == nil {
+			s.deliveries.settle(r.CallID) // what it asked before is no question any more
+		}
 	case sessionlog.TypeSettled:
 		if r, err := sessionlog.DecodeSettled(ev); err == nil {
 			s.remember().settle(r, ev.Time)

@@ -287,6 +287,10 @@ func TestJoin(t *testing.T) {
 	t.Run("what is not joined", func(t *testing.T) {
 		tests := map[string]func(r *rig){
 			"a question that nobody watched": func(r *rig) { r.pend("c1") },
+			"one that was asked again, by a call of that id that asked something else": func(r *rig) {
+				r.pend("c1", watched, arguments(`{"questions":[{"id":"q","question":"??"}]}`))
+				r.pend("c1", attempt("again"))
+			},
 			"one that was taken back": func(r *rig) {
 				r.pend("c1", watched)
 				r.do(&messages.WithdrawQuestionRequest{Session: "s1", Root: "root", CallId: "c1"})
@@ -305,6 +309,7 @@ func TestJoin(t *testing.T) {
 				before(r)
 				res := r.do(askReq("c2", watched)).(*messages.AskResponse)
 				require.Equal(t, "c2", res.GetCallId())
+				require.Empty(t, res.GetJoined())
 				require.NotNil(t, res.GetWaiting())
 			})
 		}
