@@ -121,7 +121,7 @@ func (w *Wait) Step(now Now, in Envelope) Effects {
 		}
 	case Refused:
 		if w.settling && m.Corr == w.corr {
-			w.refused(now, m.Err, &fx)
+			w.refused(m.Err, &fx)
 		}
 	case Ended:
 		w.end(m.End, false, &fx)
@@ -281,17 +281,16 @@ func (w *Wait) tryNext(fx *Effects) {
 }
 
 // refused: the session did not record it, so the call may still be open. The
-// bidder is told, the next rival is tried, and with none the deadline is back.
-func (w *Wait) refused(now Now, err *messages.Error, fx *Effects) {
+// bidder is told, and the next rival is tried; with none the wait is as it was.
+// Its timer has run on, or has put the deadline among the rivals: armed anew, it
+// would take a jump of the wall clock for time that has passed.
+func (w *Wait) refused(err *messages.Error, fx *Effects) {
 	loser := w.rivals[0]
 	w.rivals = slices.Delete(w.rivals, 0, 1)
 	if !loser.from.IsZero() {
 		fx.Replies = append(fx.Replies, Reply{loser.from, err.Wire()})
 	}
 	w.tryNext(fx)
-	if !w.settling && len(w.claims) == 0 {
-		w.arm(now, fx)
-	}
 }
 
 // end tells everybody: askers the result, the winner that it won, rivals that

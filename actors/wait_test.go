@@ -205,6 +205,22 @@ func TestWaitClocks(t *testing.T) {
 		r.Advance(1)
 		require.Len(t, r.Replies[asker], 2)
 	})
+	t.Run("Q-091 nor does an answer that is refused after a jump", func(t *testing.T) {
+		for _, jump := range []int64{-3_600_000, 4000} {
+			r := newRig(t)
+			asker := r.ask("c1", withTimeout(5))
+			r.ask("c2", withTimeout(60))
+			r.Jump(jump)
+			r.send(submitReq("c2", "s")) // one id for two calls: both have been routed when the first is recorded
+			refused := r.send(submitReq("c1", "s"))
+			r.run()
+			require.Equal(t, messages.BadRequest, codeOf(r.last(refused)))
+			r.Advance(4999)
+			require.Len(t, r.Replies[asker], 1, "the jump is %d", jump)
+			r.Advance(1)
+			require.NotNil(t, r.last(asker).(*messages.AskResponse).GetPending(), "the jump is %d", jump)
+		}
+	})
 	t.Run("Q-081 a timer that was replaced while its end lay in the mailbox is ignored", func(t *testing.T) {
 		rules := actors.Rules{}
 		w := actors.NewWait(&rules, actors.WaitSeed{Deadline: 5000, Timed: true})
@@ -482,7 +498,7 @@ func TestRivals(t *testing.T) {
 		require.Equal(t, messages.Settled, codeOf(fx.Replies[3].Msg))
 		require.Equal(t, "answered", fx.Replies[4].Msg.(*messages.WithdrawQuestionResponse).GetSettlement().GetOutcome(), "a cancel behind an answer is told so")
 	})
-	t.Run("a refused bid makes room for the next", func(t *testing.T) {
+	t.Run("Q-091 a refused bid makes room for the next, and leaves the timer alone", func(t *testing.T) {
 		w, one := session(t)
 		two := actors.Addr{Key: "two"}
 		step(w, actors.WaitSubmit{From: two, Req: submitReq("c1", "s2")})
@@ -490,8 +506,16 @@ func TestRivals(t *testing.T) {
 		require.Equal(t, []actors.Reply{{To: one, Msg: messages.Refuse(messages.Unavailable, "disk").Wire()}}, fx.Replies)
 		require.Equal(t, "s2", fx.Up[0].(actors.Record).Outcome.Submit.GetSubmissionId())
 		fx = step(w, actors.Refused{Corr: 2, Err: messages.Refuse(messages.Unavailable, "disk")})
-		require.Len(t, fx.Timers, 1, "with none left the deadline is back")
-		require.Equal(t, int64(5000), fx.Timers[0].After)
+		require.Empty(t, fx.Timers, "it has run on all the time")
+	})
+	t.Run("Q-091 a deadline that passed behind a refused bid is next", func(t *testing.T) {
+		w := actors.NewWait(&actors.Rules{}, actors.WaitSeed{Deadline: 5000, Timed: true})
+		timer := w.Resume(actors.Now{}).Timers[0]
+		step(w, actors.WaitSubmit{From: actors.Addr{Key: "one"}, Req: submitReq("c1", "s1")})
+		step(w, actors.Fired{Name: timer.Name, Gen: timer.Gen})
+		fx := step(w, actors.Refused{Corr: 1, Err: messages.Refuse(messages.BadRequest, "used for another call")})
+		require.Equal(t, actors.OutcomeDeadline, fx.Up[0].(actors.Record).Outcome.Kind)
+		require.Empty(t, fx.Timers)
 	})
 	t.Run("the same submission twice in flight is accepted once and told twice", func(t *testing.T) {
 		w, _ := session(t)
