@@ -299,11 +299,15 @@ func answerable(row *messages.QuestionRow) bool {
 	return row.GetState() == string(CardOpen) || row.GetState() == string(CardContinued)
 }
 
-// see follows the projection.
+// see follows the projection. A row of an asking before the card's
+// is old news.
 func (s *cardsStep) see(row *messages.QuestionRow) {
 	e := s.of(row)
-	again := e != nil && e.row.GetCallSeq() != row.GetCallSeq()
-	if e != nil && (answerable(row) && (e.review || again) || again && !e.review && row.GetCallSeq() > e.row.GetCallSeq()) {
+	if e != nil && row.GetCallSeq() < e.row.GetCallSeq() {
+		return // Invariant: a card, its draft and its row are of one asking
+	}
+	again := e != nil && row.GetCallSeq() > e.row.GetCallSeq()
+	if again && !e.review || e != nil && e.review && answerable(row) {
 		s.remove(e) // it was asked again, and perhaps answered: what was drafted answers another question
 		e = nil
 	}

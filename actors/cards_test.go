@@ -300,6 +300,29 @@ func TestADraftIsNotCarriedOverAnAnsweredAsking(t *testing.T) {
 	require.NotEqual(t, actors.WaitEditing, c.sight(k1).View.Wait)
 }
 
+// Q-210, M5: a row of an earlier asking takes away neither the card nor its draft,
+// and the draft comes back on no other question.
+func TestAnEarlierAskingIsOldNews(t *testing.T) {
+	c := newClient(t, actors.CardsConfig{})
+	anew := rowOf("c1", "continued")
+	anew.CallSeq = 2
+	c.do(actors.RowSeen{Row: anew})
+	c.choose(k1, "x")
+	c.do(actors.Sent{Key: k1, Submission: "a"})
+	for _, state := range []string{"replied", "open", "continued"} {
+		c.see("c1", state)
+		require.Empty(t, c.fx, state)
+	}
+	require.EqualValues(t, 2, c.sight(k1).Row.GetCallSeq())
+
+	again := newClient(t, c.config)
+	again.do(actors.RowSeen{Row: anew})
+	require.Equal(t, c.sight(k1).Draft, again.sight(k1).Draft)
+	again = newClient(t, c.config)
+	again.see("c1", "continued")
+	require.Empty(t, again.sight(k1).Draft.Items[0].Selected)
+}
+
 // nobody waits where no frame comes, and a claim that was lost is opened again.
 func TestClaimsThatEnd(t *testing.T) {
 	c := newClient(t, actors.CardsConfig{})
@@ -481,7 +504,9 @@ func TestCardsInvariants(t *testing.T) {
 				if rapid.IntRange(0, 9).Draw(t, "again") == 0 {
 					row.CallSeq = 2
 				}
-				rows[call] = row
+				if row.CallSeq >= rows[call].GetCallSeq() { // else it is old news
+					rows[call] = row
+				}
 				c.do(actors.RowSeen{Row: row})
 			case 3, 4:
 				if h, open := c.holds[key]; open {
