@@ -34,6 +34,7 @@ const giveUpSlack = 1_000 + 3*earlyMax
 
 // cardStory is a card in one page of a tab, up to a mark.
 type cardStory struct {
+	synced  bool   // the page has seen every row there was when it was loaded
 	shows   *Shown // nil: there is no card
 	told    string // the state of the last row
 	seq     int64  // and of which call
@@ -74,14 +75,18 @@ func (c *cardStory) stop(at int64) { c.counted, c.from = c.counts(at), at }
 // its card: as it was, but for what the mark itself tells.
 func (t *Tab) walk(visit func(m *Mark, c *cardStory)) {
 	stories := map[string]*cardStory{}
+	synced := false
 	for i := range t.Marks {
 		m := &t.Marks[i]
-		if m.What == doClock {
+		switch m.What {
+		case doClock:
 			for _, c := range stories {
 				if !c.at {
-					c.counted, c.jumped = c.counted+m.JumpMS, m.At
+					c.counted, c.jumped = c.counted+m.JumpMS, max(1, m.At) // 0 is never
 				}
 			}
+		case markSynced:
+			synced = true
 		}
 		if m.Call == "" {
 			continue
@@ -94,6 +99,7 @@ func (t *Tab) walk(visit func(m *Mark, c *cardStory)) {
 		if m.What == markRow {
 			c.told, c.seq = m.State, m.Seq
 		}
+		c.synced = synced
 		visit(m, c)
 		c.goOn(m)
 	}

@@ -2,7 +2,6 @@ package simulation
 
 import (
 	"encoding/json"
-	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -59,7 +58,6 @@ func draftsOutliveTheirPage(e *Evidence) {
 		}
 		last[name] = t
 		shown := map[string]bool{}
-		synced := t.synced()
 		t.walk(func(m *Mark, c *cardStory) {
 			s := m.Shows
 			if s == nil || s.Review || shown[s.Key] {
@@ -69,21 +67,13 @@ func draftsOutliveTheirPage(e *Evidence) {
 			was, its := t.Kept[s.Key], t.KeptOf[s.Key] == s.Seq
 			switch {
 			case was == "" || c.told == "" || len(kept(was).Drafts) != len(kept(s.Draft).Drafts):
-			case its && was != s.Draft && m.Step <= synced: // else there was no such card, and its draft was dropped
+			case its && was != s.Draft && !c.synced: // else there was no such card, and its draft was dropped
 				e.saw(t, m, "the store had %s, and the card begins with %s", was, s.Draft)
 			case !its && was == s.Draft && kept(was).Wait != "":
 				e.saw(t, m, "the card of the call at event %d begins with %s, which was written for the one at event %d", s.Seq, was, t.KeptOf[s.Key])
 			}
 		})
 	}
-}
-
-// synced is when a page had seen every row there was, in steps of the world.
-func (t *Tab) synced() int {
-	if i := slices.IndexFunc(t.Marks, func(m Mark) bool { return m.What == markSynced }); i >= 0 {
-		return t.Marks[i].Step
-	}
-	return math.MaxInt
 }
 
 // keptDrafts: what a page had written on it is what the next one found, if no
