@@ -80,7 +80,7 @@ var cardLies = liesOf{seated, []lie{
 	}, "shown is what is recorded"},
 	{"a live card holds its wait", "and no claim holds that", func(d doctor) { d.holdOf(2, "k4").Framed = 0 }, ""},
 	{"an answer keeps its claim", "has no answer", func(d doctor) {
-		m := d.mark(2, markEnd, "k4")
+		m := d.mark(2, doSubmit, "k4")
 		m.LetGo = append(m.LetGo, d.holdOf(2, "k4"))
 	}, ""},
 	{"sent once, as written", "and showed open editing by waterfall", func(d doctor) {
