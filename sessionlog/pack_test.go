@@ -99,6 +99,9 @@ func TestL041MalformedRows(t *testing.T) {
 		"a name":                 strings.Replace(good, `"turn":1`, `"turn":1,"name":"n"`, 1),
 		"a tool without an id":   strings.Replace(strings.Replace(good, "text-chunks", "tool-call-chunks", 1), "texts", "args", 1),
 		"a tool named by number": `{"type":"tool-call-chunks","seq0":0,"time0":0,"data":{"turn":1,"step":1,"index":2,"id":"k","name":1,"dt":[],"args":[""]}}`,
+		"a time0 in parts":       strings.Replace(good, `"time0":9`, `"time0":9.5`, 1),
+		"data that is no record": `{"type":"text-chunks","seq0":3,"time0":9,"data":[]}`,
+		"an id that is a number": `{"type":"tool-call-chunks","seq0":0,"time0":0,"data":{"turn":1,"step":1,"index":2,"id":1,"name":"n","dt":[],"args":[""]}}`,
 		"two lines":              strings.Replace(good, `"turn":1`, "\"turn\":\n1", 1),
 	} {
 		isTrue(t, bad != good, name)

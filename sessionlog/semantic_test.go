@@ -2,6 +2,7 @@ package sessionlog
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 )
 
@@ -36,6 +37,16 @@ func TestS070SemanticText(t *testing.T) {
 }
 
 // S-110, L-070: a title is read as it is stored.
+// Results in results are read as deep as a real one could ever be, and no deeper.
+func TestS070ResultsInResultsEnd(t *testing.T) {
+	nested := func(depth int) string {
+		data := `{"content":[` + strings.Repeat(`{"type":"tool-result","content":[`, depth) + `{"type":"text","text":"here"}` + strings.Repeat(`]}`, depth) + `]}`
+		return SemanticText(Event{Type: TypeUserMessage, Data: json.RawMessage(data)})
+	}
+	equal(t, "here", nested(3))
+	equal(t, "", nested(blocksDepthMax+1))
+}
+
 func TestS110TitleOf(t *testing.T) {
 	title, ok := TitleOf(Event{Type: TypeTitle, Data: json.RawMessage(`{"title":" a\u001b[1m ","messageSeqs":[],"source":{"kind":"user"}}`)})
 	isTrue(t, ok)

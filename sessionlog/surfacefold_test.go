@@ -95,6 +95,18 @@ func TestL025SurfaceFoldAsksOnlyForResults(t *testing.T) {
 	equal(t, int64(3), fold.Next())
 }
 
+func TestSurfaceStatesThatCannotBeRead(t *testing.T) {
+	for _, state := range []string{
+		``, `[]`, `{}`, `{"version":3,"next":5}`, `{"version":3,"next":5,"nodes":{}}`, `{"version":3,"next":5,"nodes":[],"more":1}`,
+		`{"version":2,"next":5,"nodes":[]}`, `{"version":"3","next":5,"nodes":[]}`, `{"version":3,"next":-1,"nodes":[]}`,
+		`{"version":3,"next":5,"nodes":[1,1]}`, `{"version":3,"next":5,"nodes":[5]}`, `{"version":3,"next":5,"nodes":["1"]}`,
+	} {
+		_, err := DecodeSurface([]byte(state))
+		isTrue(t, err != nil, state)
+		fatalUnlessTyped(t, err)
+	}
+}
+
 func FuzzDecodeSurface(f *testing.F) {
 	f.Add([]byte(`{"version":3,"next":5,"nodes":[4,1]}`))
 	f.Add([]byte(`{"version":0,"next":0,"nodes":[]}`))
