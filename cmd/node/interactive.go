@@ -244,23 +244,32 @@ func (s *sitting) claimIt(ctx context.Context) {
 	go s.hold(ctx, s.row)
 }
 
-// change takes a change of a question, from the watch.
+// change takes a change of a question, from the watch or from a look at it. A row of an earlier asking is old news.
 func (s *sitting) change(row *messages.QuestionRow) {
 	if s.row == nil {
 		s.picker.update(row)
 		return
 	}
-	if sameCall(s.row, row) && !s.over(row) {
+	if sameCall(s.row, row) && row.GetCallSeq() >= s.row.GetCallSeq() && !s.over(row) {
 		s.card.project(row.GetState())
 	}
 }
 
-// over closes the card when somebody else has ended the question; what was written is not lost.
+// over closes the card when somebody else has ended the question, or when another one is asked under its id; what was
+// written is not lost, and answers no other question.
 func (s *sitting) over(row *messages.QuestionRow) bool {
-	if answerable(row) || s.panel.busy { // its own answer tells more
+	anew := row.GetCallSeq() > s.row.GetCallSeq()
+	if s.panel.busy { // its own answer tells more
+		return anew
+	}
+	if answerable(row) && !anew {
 		return false
 	}
 	s.card.close()
+	if anew {
+		s.finish(refuse(messages.NotAnswerable, "", "call %s of session %s was asked anew", row.GetCallId(), row.GetSession()))
+		return true
+	}
 	if by := row.GetSettlement(); by.GetSubmissionId() == s.req.GetSubmissionId() && s.tried != "" { // its receipt was lost
 		s.accepted(&messages.SubmitResponse{Settlement: by, Repeated: true})
 		return true

@@ -247,6 +247,25 @@ func TestCardSettledElsewhere(t *testing.T) {
 	require.Contains(t, screen, "bob answered first")
 }
 
+// Something else is asked under the same id while the card is open: it closes and gives the draft back. It neither holds
+// the new question nor answers it (M5, Q-210).
+func TestCardAskedAnew(t *testing.T) {
+	t.Parallel()
+	n := serveNode(t)
+	n.ask(t, "--timeout", "1s").end()
+	p := sitAt(t, n.env, "", "answer", "demo", "q-1")
+	p.opens("The call has returned")
+	p.press("3", "Esc leaves the text")
+	p.press("not before Monday", "3 (•) not before Monday")
+	anew := start(t, n.env, "ask", "Roll it back?", "--session", "demo", "--call", "q-1", "--attempt", "q-2", "--timeout", "60s")
+	exit, screen := p.end()
+	require.Equal(t, 24, exit)
+	require.Contains(t, screen, "not sent:\n  = not before Monday\n")
+	require.Contains(t, screen, "asked anew")
+	require.Equal(t, 0, n.run(t, "answer", "demo", "q-1", "--text", "yes").exit)
+	require.Equal(t, "yes\n", anew.end().out)
+}
+
 // Keys that were typed before the card was painted are not for it (W5); Ctrl-C leaves.
 func TestCardDropsEarlyKeys(t *testing.T) {
 	t.Parallel()
