@@ -64,6 +64,7 @@ type heldCard struct {
 	request string // the card's request for it
 	lost    string // the request of the claim that was lost before
 	passed  bool   // no frame came: nobody waits there
+	back    bool   // the person came back before the claim that was passed on, or given up, was over
 
 	sending  string // the submission under way
 	late     bool   // it went over the late channel
@@ -409,6 +410,13 @@ func (s *cardsStep) holdWait(e *heldCard, again bool) {
 	s.add(HoldWait{e.key, e.hold, e.row.GetSession(), e.row.GetCallId(), again})
 }
 
+// comeBack holds the wait of a card that the person is at: now, or when the claim
+// that was passed on, or given up, is over.
+func (s *cardsStep) comeBack(e *heldCard) {
+	e.back = e.request != "" && e.sending == "" && e.card.Channel() != ChannelLive && !e.card.Unkeyed()
+	s.holdWait(e, false)
+}
+
 func (s *cardsStep) letGo(e *heldCard) {
 	s.add(LetGo{e.key, e.hold, e.row.GetSession(), e.row.GetCallId(), e.claim})
 	s.unclaim(e, false)
@@ -420,7 +428,7 @@ func (s *cardsStep) unclaim(e *heldCard, lost bool) {
 	if request == "" && !lost {
 		request = e.lost
 	}
-	e.opened, e.claim, e.request = false, "", ""
+	e.opened, e.claim, e.request, e.back = false, "", "", false
 	switch {
 	case !lost:
 		e.lost = ""
@@ -448,15 +456,17 @@ func (s *cardsStep) attach(e *heldCard, remainingMS int64, never bool) {
 }
 
 // claimOver is the end of a claim's stream: of one without a frame nobody waits
-// there, and one that was lost is opened again.
+// there, and one that was lost is opened again, as is one to whose card the
+// person has come back.
 func (s *cardsStep) claimOver(e *heldCard, in ClaimOver) {
 	if !e.opened || e.hold != in.Hold {
 		return
 	}
 	e.passed = !in.Lost && e.request == ""
+	again := in.Lost || e.back
 	s.unclaim(e, in.Lost)
-	if in.Lost {
-		s.holdWait(e, true)
+	if again {
+		s.holdWait(e, in.Lost)
 	}
 	s.sweep(e)
 }
@@ -535,8 +545,11 @@ func (s *cardsStep) person(e *heldCard, do CardInput) {
 			e.draft.Wait = DraftHeld
 			s.keep(e)
 		}
-		s.holdWait(e, false) // whoever comes back to a card holds its wait again
-	case Blurred, Delegated:
+		s.comeBack(e)
+	case Delegated:
+		e.back = false
+		s.step(e, do)
+	case Blurred:
 		s.step(e, do)
 	}
 }
@@ -563,7 +576,7 @@ func (s *cardsStep) drafted(e *heldCard, d Draft) {
 	s.keep(e)
 	if edited {
 		s.step(e, Engaged{})
-		s.holdWait(e, false)
+		s.comeBack(e)
 	}
 	s.add(DrawCard{e.key})
 }

@@ -360,6 +360,39 @@ func TestDelegationAndReturn(t *testing.T) {
 	require.Equal(t, actors.WaitFocused, c.sight(k1).View.Wait)
 }
 
+// who comes back before the host has ended the claim that was passed
+// on, or given up, holds again as soon as it has.
+func TestReturnBeforeTheClaimIsOver(t *testing.T) {
+	for name, back := range map[string]func(c *client){
+		"focus": func(c *client) { c.do(actors.OnCard{Key: k1, Do: actors.Focused{}}) },
+		"edit":  func(c *client) { c.choose(k1, "x") },
+		"time":  func(c *client) { c.do(actors.OnCard{Key: k1, Do: actors.TimeTaken{}}) },
+	} {
+		c := newClient(t, actors.CardsConfig{})
+		c.see("c1", "open")
+		c.frame(k1, 5000)
+		first := c.holds[k1].Hold
+		c.do(actors.OnCard{Key: k1, Do: actors.Delegated{}})
+		back(c)
+		require.Equal(t, first, c.holds[k1].Hold, name)
+		c.over(k1, false)
+		require.Contains(t, c.holds, k1, name)
+		require.False(t, c.holds[k1].Again, name)
+		c.frame(k1, 4000)
+		require.Equal(t, actors.ChannelLive, c.sight(k1).View.Channel, name)
+		c.over(k1, false)
+		require.NotContains(t, c.holds, k1, name)
+	}
+	c := newClient(t, actors.CardsConfig{})
+	c.see("c1", "open")
+	c.frame(k1, 5000)
+	for _, do := range []actors.CardInput{actors.Delegated{}, actors.Focused{}, actors.Delegated{}} {
+		c.do(actors.OnCard{Key: k1, Do: do})
+	}
+	c.over(k1, false)
+	require.Empty(t, c.holds, "they have left it again")
+}
+
 // an unkeyed card cancels, and goes with its request.
 func TestAnUnkeyedCard(t *testing.T) {
 	c := newClient(t, actors.CardsConfig{Load: "0123456789abcdef0123456789abcdef", By: "me"})
