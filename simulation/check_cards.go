@@ -24,6 +24,8 @@ var cardInvariants = []Invariant{
 	{"drafts outlive their page", "what was written on a card is there again after its page was loaded again, unless the store was lost, and on no other question's", []string{"Q-223", "Q-224", "M5"}, draftsOutliveTheirPage},
 	{"a card is what its tab was told", "a tab has a card of each question that it was told can be answered, and of no other, and the card says which kind it is", []string{"Q-170", "Q-210", "Q-211", "Q-212"}, aCardIsWhatWasTold},
 	{"a hidden card goes on", "closing the card of a call with an id sends nothing and lets go of nothing", []string{"Q-187"}, aHiddenCardGoesOn},
+	{"a closed page passes on", "a tab that is closed passes on every question that it holds, also of hidden cards", []string{"Q-174"}, aClosedPagePassesOn},
+	{"who is at a card holds", "whoever comes to the card of an open question, takes time for it or writes on it holds its wait from then on, and so does who has lost its claim, unless nobody waits there", []string{"Q-201", "Q-204", "Q-205"}, whoIsAtACardHolds},
 	{"rows are told in order", "a tab is told what was recorded of a question, in the order in which it was, and of nothing else", []string{"N7", "N9"}, rowsAreToldInOrder},
 	{"shown is what is recorded", "in the end every tab shows what the log says, and all tabs the same", []string{"P7", "Q-210", "Q-211"}, shownIsWhatIsRecorded},
 }
@@ -42,6 +44,9 @@ type cardStory struct {
 	counted int64  // by the client's clock, since that frame
 	from    int64  // and until when
 	jumped  int64  // when that clock last jumped while it counted; 0: never
+	holds   bool   // its claim has had its frame
+	passed  bool   // its last claim ended without one: nobody waits there
+	back    bool   // the person came back before the claim that was passed on was over
 	at      bool   // the person is at it
 	touched bool   // the person has written, or taken time
 	sent    *Said  // an answer under way
@@ -96,8 +101,14 @@ func (t *Tab) walk(visit func(m *Mark, c *cardStory)) {
 			c = &cardStory{}
 			stories[m.Call] = c
 		}
-		if m.What == markRow {
+		switch m.What {
+		case markRow:
+			c.passed = c.passed && c.told == m.State
 			c.told, c.seq = m.State, m.Seq
+		case markEnd:
+			c.passed, c.holds = !m.Lost && !c.holds, false
+		case markFrame:
+			c.holds = true
 		}
 		c.synced = synced
 		visit(m, c)
@@ -118,7 +129,12 @@ func (c *cardStory) goOn(m *Mark) {
 	if before == nil && kept(m.Shows.Draft).Wait != "" {
 		c.touched = true // as it was when its page was left
 	}
+	if m.comesBack(before) {
+		c.back = before.Held && before.Channel == "none" && c.sent == nil && m.Shows.Key == before.Key
+	}
 	switch m.What {
+	case markEnd, doPass:
+		c.back = false
 	case doFocus:
 		c.stop(m.At)
 		c.at = c.at || !c.touched
@@ -241,13 +257,18 @@ func sentOnceAsWritten(e *Evidence) {
 			}
 		}
 	}
+	words := map[string]string{}
 	e.cards(func(t *Tab, m *Mark, c *cardStory) {
 		s := m.submission()
 		if s == nil {
 			return
 		}
 		cmd := s.Cmd.(*messages.SubmitRequest)
+		before, again := words[cmd.GetSubmissionId()]
+		words[cmd.GetSubmissionId()] = c.draft()
 		switch {
+		case again && !sameWords(before, c.draft()):
+			e.saw(t, m, "it sent %s with %s, which it had sent with %s", cmd.GetSubmissionId(), c.draft(), before)
 		case c.sent != nil:
 			e.saw(t, m, "it sent %s, and %s was still under way", cmd.GetSubmissionId(), brief(c.sent.Cmd))
 		case len(m.Sent) > 1:
@@ -283,17 +304,23 @@ func aRefusedAnswerIsStillThere(e *Evidence) {
 		if _, refused := m.Said.Answer.Msg.(*messages.Refusal); !refused || c.shows == nil || c.shows.Key != cardKey(t, m.Call) {
 			return // of a call without an id the card goes with its request
 		}
-		if m.Shows == nil || m.Shows.Frozen || !sameWords(m.Shows.Draft, c.wrote) {
-			e.saw(t, m, "%s was refused; it was made of %s, and now it shows: %v", brief(m.Said.Cmd), c.wrote, m.Shows)
+		s, was := m.Shows, c.shows
+		if s == nil || s.Frozen || !sameWords(s.Draft, c.wrote) || was.Seated && !s.Seated || was.Held && c.told == string(open) && s.Channel != "waterfall" {
+			e.saw(t, m, "%s was refused; it was made of %s, and now it shows: %v", brief(m.Said.Cmd), c.wrote, s)
 		}
 	})
 }
 
-// aCardIsWhatWasTold leaves out what waits for the word about an answer.
+// aCardIsWhatWasTold leaves out what waits for the word about an answer, but for
+// that it waits.
 func aCardIsWhatWasTold(e *Evidence) {
 	e.cards(func(t *Tab, m *Mark, c *cardStory) {
 		s := m.Shows
 		switch {
+		case s == nil && c.sent != nil && m.What != markReplied && c.seq == c.shows.Seq:
+			e.saw(t, m, "its card is gone, and %s has no answer", brief(c.sent.Cmd))
+		case s != nil && s.Frozen && c.sent == nil && m.What == markRow && c.told == string(continued):
+			e.saw(t, m, "it was told that the question goes on, and shows: %v", s)
 		case s != nil && (s.Review || s.Frozen || s.Key != cardKey(t, m.Call)), s == nil && c.shows != nil && c.shows.Key != cardKey(t, m.Call):
 		case s == nil && c.takesAnswers() && c.shows != nil && !c.shows.Review:
 			e.saw(t, m, "its card is gone, and it was told that the question is %s", c.told)

@@ -108,6 +108,14 @@ var cardLies = liesOf{seated, []lie{
 		m := d.page(1, 1).find(doHide, "k1")
 		m.Sent = append(m.Sent, d.saying("p", "Delegate"))
 	}, ""},
+	{"a closed page passes on", "it holds k4, which it does not pass on", func(d doctor) {
+		t, m := d.tab(2), d.mark(2, markFrame, "k4")
+		at := slices.IndexFunc(t.Marks, func(o Mark) bool { return o.What == markFrame && o.Call == "k4" })
+		t.Marks = slices.Insert(t.Marks, at+1, Mark{At: m.At, Step: m.Step, Line: m.Line, What: doClose})
+	}, ""},
+	{"who is at a card holds", "nothing holds its wait: open", func(d doctor) {
+		d.mark(1, markEnd, "k4").Lost = true
+	}, ""},
 	{"rows are told in order", "does not follow what it was told before", func(d doctor) {
 		d.mark(2, markRow, "k4").Seq++
 	}, ""},

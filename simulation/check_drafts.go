@@ -60,6 +60,9 @@ func draftsOutliveTheirPage(e *Evidence) {
 		shown := map[string]bool{}
 		t.walk(func(m *Mark, c *cardStory) {
 			s := m.Shows
+			if s != nil && c.shows != nil && s.Seq != c.shows.Seq && sameWords(s.Draft, c.shows.Draft) && kept(s.Draft).Wait != "" {
+				e.saw(t, m, "the card of the call at event %d begins with %s, which was written for the one at event %d", s.Seq, s.Draft, c.shows.Seq)
+			}
 			if s == nil || s.Review || shown[s.Key] {
 				return
 			}
