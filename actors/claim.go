@@ -72,7 +72,7 @@ func (c *Claim) Step(now Now, in Envelope) Effects {
 		c.stopTimer(&fx)
 	case SessionGone:
 		if m.Session == c.session {
-			c.reopen(now, &fx)
+			c.open(now, &fx)
 		}
 	case *messages.Refusal: // no frame will come: there is no such session, or it is not served now
 		if c.framed && c.lease > 0 && m.GetCode() == string(messages.Unavailable) {
@@ -87,7 +87,7 @@ func (c *Claim) Step(now Now, in Envelope) Effects {
 		switch {
 		case m.Gen != c.gen:
 		case now.Mono-c.heard < c.lease:
-			c.reopen(now, &fx)
+			c.open(now, &fx)
 		default:
 			c.giveUp(&fx)
 		}
@@ -98,6 +98,7 @@ func (c *Claim) Step(now Now, in Envelope) Effects {
 // open claims the wait, for the first time or again, and starts the timer: for
 // the next time, or for the end of its patience.
 func (c *Claim) open(now Now, fx *Effects) {
+	c.again = c.gen > 0
 	c.gen++
 	fx.Sends = append(fx.Sends, Send{To: SessionAddr(c.session), From: c.self,
 		Msg: &messages.ClaimOpen{Session: c.session, CallId: c.call, LeaseMs: c.lease}})
@@ -106,11 +107,6 @@ func (c *Claim) open(now Now, fx *Effects) {
 		after = max(0, min(max(1, c.lease*3/10), c.heard+c.lease-now.Mono))
 	}
 	fx.Timers = append(fx.Timers, Timer{Name: "reply", After: after, Gen: c.gen})
-}
-
-func (c *Claim) reopen(now Now, fx *Effects) {
-	c.again = true
-	c.open(now, fx)
 }
 
 func (c *Claim) stopTimer(fx *Effects) {
