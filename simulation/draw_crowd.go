@@ -33,6 +33,9 @@ func (d *drawing) borrowed() {
 		d.person(fmt.Sprintf("p%ds1", i+1), d.IntN(p.Hosts), acts...)
 	}
 	d.person("p0s1", p.Sessions[0].Host, Act{Verb: doUntil, For: at - pick(d, 0, p.Disk.DelayMax/2, p.Disk.DelayMax)}, Act{Verb: doSteer})
+	if d.chance(40) { // the clock jumps while the answers are on their way: whoever goes on waiting waits as long as before
+		p.Faults = append(p.Faults, FaultPlan{At: at - d.ms(-20, 300), What: faultClock, Host: p.Sessions[0].Host, For: pick(d, 400*time.Millisecond, time.Second, 4*time.Second, -10*time.Second)})
+	}
 }
 
 // unattended: an agent that waits in a session leaves it, after the disk has
