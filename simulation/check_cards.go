@@ -140,7 +140,9 @@ func (c *cardStory) goOn(m *Mark) {
 		c.at = c.at || !c.touched
 	case doBlur:
 		c.stop(m.At)
-		c.at = false
+		if c.at = false; c.jumped != 0 { // that clock is looked at from here on
+			c.jumped = max(1, m.At)
+		}
 	case doEdit, doTime:
 		c.touched = c.touched || m.What == doTime || before != nil && before.Draft != m.Shows.Draft
 	case markFrame:

@@ -190,11 +190,11 @@ func (e *Evidence) attended(a *account) (all []stay) {
 	for _, s := range e.History.Said {
 		switch {
 		case s.Cmd.GetSession() != a.name:
-		case s.Answer != nil:
+		case s.Answer != nil && s.Tries == 1:
 			all = append(all, stay{s.At, s.Answer.At})
 		case s.Left && s.Tries == 1 && !e.crossed(s):
 			all = append(all, stay{s.At, s.LeftAt})
-		default: // an earlier try may still wait, or what its door has said again
+		default: // an earlier try may still wait, at another door, or what its door has said again
 			all = append(all, stay{s.At, e.Now})
 		}
 	}
@@ -229,7 +229,7 @@ func (e *Evidence) leased() int64 {
 // wokenAnew holds what comes after a time in which a session was left alone.
 func (e *Evidence) wokenAnew(a *account, from, to int64) {
 	i := slices.IndexFunc(a.stamps, func(at Stamp) bool { return at.At > from })
-	if i < 0 || i >= len(a.log.Commits) || a.log.Commits[i].Kind == disk.KindOpen {
+	if i <= 0 || i >= len(a.log.Commits) || a.log.Commits[i].Kind == disk.KindOpen { // the first makes it
 		return
 	}
 	e.point = a.stamps[i].Line
