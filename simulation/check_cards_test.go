@@ -113,9 +113,9 @@ var cardLies = liesOf{seated, []lie{
 		at := slices.IndexFunc(t.Marks, func(o Mark) bool { return o.What == markFrame && o.Call == "k4" })
 		t.Marks = slices.Insert(t.Marks, at+1, Mark{At: m.At, Step: m.Step, Line: m.Line, What: doClose})
 	}, ""},
-	{"who is at a card holds", "nothing holds its wait: open", func(d doctor) {
-		d.mark(1, markEnd, "k4").Lost = true
-	}, ""},
+	{"who is at a card holds", "nothing holds its wait: open focused", func(d doctor) {
+		d.holdOf(1, "k2").Tab = 3
+	}, "nobody decides for others, a live card holds its wait"},
 	{"rows are told in order", "does not follow what it was told before", func(d doctor) {
 		d.mark(2, markRow, "k4").Seq++
 	}, ""},
