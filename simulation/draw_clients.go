@@ -141,3 +141,25 @@ func (d *drawing) answersAnew(name string, at time.Duration) {
 	d.acts(&c, pick(d, on(doReopen), Act{Verb: doReload}, Act{Verb: doNext}), on(doEdit), on(doSubmit))
 	d.p.Parties = append(d.p.Parties, c)
 }
+
+// unheard: the request of a question ends while people at cards answer it. What they
+// send to the agent that waits becomes a late reply, and they hear of both in
+// whatever order.
+func (d *drawing) unheard() {
+	p := d.p
+	p.For = d.ms(6_000, 9_000)
+	p.Network.DelayMax = d.ms(30, 300)
+	p.Disk.DelayMax = min(p.Disk.DelayMax, 50*time.Millisecond)
+	p.Sessions = []SessionPlan{{Name: "s1", Host: d.IntN(p.Hosts)}}
+	at := askedAt + d.ms(1_000, 2_500)
+	on := func(verb string) Act { return Act{Verb: verb, Call: oneCall} }
+	p.Parties = []PartyPlan{{Kind: AgentParty, Name: "as1", Session: "s1", Root: "r1", Host: d.IntN(p.Hosts), Acts: []Act{
+		{Verb: doUntil, For: askedAt}, {Verb: doStart, Call: oneCall, For: 60 * time.Second}, {Verb: doUntil, For: at}, on(doUnhear),
+		{Verb: doWait, For: d.ms(500, 3_000)}, {Verb: pick(d, doTake, doCollect)}}}}
+	for n := range 1 + d.IntN(2) {
+		c := PartyPlan{Kind: ClientParty, Name: "p" + itoa(int64(n)) + "s1", Session: "s1", Host: d.IntN(p.Hosts)}
+		d.acts(&c, Act{Verb: doFind, Call: oneCall, For: 2 * time.Second}, on(doEdit), Act{Verb: doUntil, For: at + d.ms(0, int(p.Network.DelayMax.Milliseconds()))}, on(doSubmit))
+		d.acts(&c, Act{Verb: doWait, For: d.ms(1, 1_000)}, pick(d, on(doTakeBack), on(doReopen), Act{Verb: doReload}), Act{Verb: doWait, For: d.ms(1, 500)}, on(doEdit), on(doSubmit))
+		p.Parties = append(p.Parties, c)
+	}
+}

@@ -39,6 +39,7 @@ var scenes = []struct {
 	{4, 1, (*drawing).copies},
 	{1, 1, (*drawing).overtaken},
 	{1, 1, (*drawing).torn},
+	{2, 1, (*drawing).unheard},
 }
 
 // scene draws, now and then, a world that is all about one thing, which worlds
