@@ -15,6 +15,7 @@ var policyInvariants = []Invariant{
 	{"no provider is for legacy calls", "a timed call never fails for want of a client", []string{"Q-047", "Q-069"}, noProviderIsForLegacy},
 	{"grace for the unheard", "a deadline that has passed waits for claim_grace after the lease of a claim that was cut off, and after a session began anew", []string{"Q-086", "Q-087"}, graceForTheUnheard},
 	{"claims hear of the end", "whoever holds a call hears when it is settled", []string{"Q-071", "Q-092"}, claimsHearOfTheEnd},
+	{"who lets go is let go", "a claim ends when its client has passed, or has said that its countdown has ended", []string{"Q-086"}, whoLetsGoIsLetGo},
 	{"no claim on an overdue call", "a call whose deadline has passed, and that nobody holds, cannot be claimed", []string{"Q-082"}, noClaimOnAnOverdueCall},
 	{"a repeat is accepted", "who repeats an answer after it was accepted is told so again", []string{"P2", "Q-157"}, aRepeatIsAccepted},
 	{"a late answer may be unwanted", "an answer that must not be a late one is none", []string{"P2"}, aLateAnswerMayBeUnwanted},
@@ -145,6 +146,29 @@ func claimsHearOfTheEnd(e *Evidence) {
 			remote := h.Session == a.name && h.Call == l.call && h.Framed != 0 && h.Framed < ended
 			if remote && h.Framed >= a.stamp(l.wait).At && (h.Over == 0 && e.Now > ended || h.Over > ended) && !e.frameLost() {
 				e.at(a, l.states[1].seq).fail("%s has held %s since %d; the call ended at %d, and the claim %s. %s", h.Party, l.call, h.Framed, a.stamp(l.states[1].seq).At, overAt(h), a.story(l.call))
+			}
+		}
+	}
+}
+
+func whoLetsGoIsLetGo(e *Evidence) {
+	if e.frameLost() {
+		return
+	}
+	for _, s := range e.History.Said {
+		if !lettingGo(s.Cmd) || s.Answer == nil {
+			continue
+		}
+		if _, refused := s.Answer.Msg.(*messages.Refusal); refused {
+			continue
+		}
+		a := e.account(s.Cmd.GetSession())
+		for _, h := range e.History.Holds {
+			if h.Name == "" || h.Name != s.Cmd.(interface{ GetClaim() string }).GetClaim() {
+				continue
+			}
+			if by := e.heardBy(a, h, s.Answer.At); h.Over > by || h.Over == 0 && e.Now > by {
+				e.heard(s).fail("%s said %s at %d and was told %s at %d, and the claim %s. %s", s.Party, brief(s.Cmd), s.At, brief(s.Answer.Msg), s.Answer.At, overAt(h), a.story(h.Call))
 			}
 		}
 	}

@@ -65,7 +65,8 @@ type Heard struct {
 // Hold is one claim, as its client saw it.
 type Hold struct {
 	Party, Session, Call string
-	Tab                  int // of a client, from 1
+	Name                 string // by which commands name it; empty: it has none yet
+	Tab                  int    // of a client, from 1
 	Host                 int
 	Opened               int64
 	Framed               int64 // when the client knew that it held; 0: never

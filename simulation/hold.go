@@ -56,6 +56,7 @@ func (c *hold) open() {
 		h.holds[c] = true
 		c.claim = h.sys.OpenClaim(p.session, c.call, sink{c, h.booted})
 		c.name = c.claim.ID()
+		c.seen.Name = c.name
 	})
 	if !carried && c.line != nil {
 		c.line.tear()

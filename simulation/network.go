@@ -162,10 +162,36 @@ func (h *host) serve(r *rpc, try int) {
 			return
 		}
 		sent := h.w.steps
+		h.afterwards(r.cmd, m)
 		if !h.w.travel(h.name, r.party.name, h.w.brief(m), r.party.isOff, func() { r.take(try, sent, m) }) {
 			r.torn(try)
 		}
 	})
+}
+
+// afterwards ends the stream of a claim of this host whose client has passed or
+// given up, as a node does.
+func (h *host) afterwards(cmd messages.Command, answer messages.Message) {
+	if _, refused := answer.(*messages.Refusal); refused || !lettingGo(cmd) {
+		return
+	}
+	name := cmd.(interface{ GetClaim() string }).GetClaim()
+	for _, c := range sortedHolds(h.holds) {
+		if c.name == name {
+			delete(h.holds, c)
+			c.claim.Release(false)
+			c.hear("end "+c.call+" released", func() { c.end("released", false) })
+		}
+	}
+}
+
+// lettingGo are the commands by which a client gives its claim up.
+func lettingGo(cmd messages.Command) bool {
+	switch cmd.(type) {
+	case *messages.ExpireRequest, *messages.DelegateRequest:
+		return true
+	}
+	return false
 }
 
 // broken: the host that served it is gone. Often the party sees that at once.

@@ -335,9 +335,9 @@ func (p *party) personDoes(l *Loop, act Act) {
 	case doSubmit:
 		p.submit(l, act)
 	case doExpire:
-		p.letGo(act.Call, l.do(&messages.ExpireRequest{Session: p.session, CallId: act.Call, Claim: p.claimOf(act.Call), By: p.name}))
+		l.do(&messages.ExpireRequest{Session: p.session, CallId: act.Call, Claim: p.claimOf(act.Call), By: p.name})
 	case doPass:
-		p.letGo(act.Call, l.do(&messages.DelegateRequest{Session: p.session, CallId: act.Call, Claim: p.claimOf(act.Call), By: p.name}))
+		l.do(&messages.DelegateRequest{Session: p.session, CallId: act.Call, Claim: p.claimOf(act.Call), By: p.name})
 	case doDismiss:
 		l.do(&messages.DismissRequest{Session: p.session, CallId: act.Call, By: p.name})
 	case doTakeBack:
@@ -361,15 +361,6 @@ func (p *party) steer(l *Loop, act Act) {
 		cmd.List = string(sessionlog.NextTurn)
 	}
 	l.do(cmd)
-}
-
-// letGo ends the stream of a claim whose client has passed or given up, as a
-// node does once it has taken that.
-func (p *party) letGo(call string, told messages.Message) {
-	_, refused := told.(*messages.Refusal)
-	if c := p.holds[call]; c != nil && told != nil && !refused {
-		c.release(false)
-	}
 }
 
 func (p *party) claimOf(call string) string {

@@ -258,7 +258,7 @@ func (t *tab) answered(fx actors.CardCommand, claim *hold, r *rpc) {
 		}
 		t.step(markReplied, cmd.GetCallId(), in).Said = r.said
 	case *messages.ExpireRequest, *messages.DelegateRequest:
-		if claim != nil && (!refused || t.closed) { // its node ends the stream then
+		if claim != nil && t.closed { // nobody is there any more to hear that its node ends the stream
 			claim.release(false)
 		}
 	}
