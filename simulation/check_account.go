@@ -448,9 +448,9 @@ func (a *account) waiting(seq int64) []string {
 }
 
 // waitsAt: it is in a list when the log ended before seq.
-func (q *queued) waitsAt(seq int64) bool {
-	for i, in := range q.in {
-		if in < seq && (i >= len(q.out) || q.out[i] >= seq) {
+func (m *queued) waitsAt(seq int64) bool {
+	for i, in := range m.in {
+		if in < seq && (i >= len(m.out) || m.out[i] >= seq) {
 			return true
 		}
 	}
