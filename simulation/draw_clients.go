@@ -125,6 +125,12 @@ func (d *drawing) anew() {
 	for n := range 1 + d.IntN(2) {
 		d.answersAnew("p"+itoa(int64(n))+"s1", pick(d, at, at, again))
 	}
+	if d.chance(40) { // nobody answers, and its result may have been lost when it asked something else, before
+		p.Parties = p.Parties[:1]
+		acts := p.Parties[0].Acts
+		acts[1].With, acts[3].For, acts[5].For = "watched+two", time.Second, time.Second
+		p.Parties[0].Acts = append(acts, Act{Verb: doStart, Call: oneCall, For: time.Second, With: "anew+watched"})
+	}
 }
 
 // answersAnew draws a client that sends an answer at the moment in which its

@@ -33,9 +33,29 @@ func (d *drawing) borrowed() {
 		d.person(fmt.Sprintf("p%ds1", i+1), d.IntN(p.Hosts), acts...)
 	}
 	d.person("p0s1", p.Sessions[0].Host, Act{Verb: doUntil, For: at - pick(d, 0, p.Disk.DelayMax/2, p.Disk.DelayMax)}, Act{Verb: doSteer})
-	if d.chance(40) { // the clock jumps while the answers are on their way: whoever goes on waiting waits as long as before
-		p.Faults = append(p.Faults, FaultPlan{At: at - d.ms(-20, 300), What: faultClock, Host: p.Sessions[0].Host, For: pick(d, 400*time.Millisecond, time.Second, 4*time.Second, -10*time.Second)})
+	if d.chance(80) { // the clock jumps while the answers are on their way: whoever goes on waiting waits as long as before
+		p.Faults = append(p.Faults, FaultPlan{At: at - d.ms(-20, 300), What: faultClock, Host: p.Sessions[0].Host, For: pick(d, 400*time.Millisecond, time.Second, time.Second, 4*time.Second, -10*time.Second)})
 	}
+}
+
+// early: a host stands still while a claim is opened and its call is asked, and
+// finds then that the disk has failed their session: the claim opens itself again,
+// and one of its two openings meets the call.
+func (d *drawing) early() {
+	p := d.p
+	p.Hosts, p.For = 1, d.ms(6_000, 9_000)
+	p.Rules.Grace, p.Rules.Passivate = 0, 0
+	p.Network = NetworkPlan{DelayMax: pick(d, 0, 3*time.Millisecond)}
+	p.Disk = DiskPlan{DelayMax: d.ms(50, 150), DoubtOps: []int{3}} // the first question, after the session's opening and its agent
+	p.Faults = append(p.Faults, FaultPlan{At: askedAt + d.ms(4, 20), What: faultPause, For: d.ms(200, 1_000)})
+	p.Sessions = []SessionPlan{{Name: "s1"}}
+	wait := pick(d, time.Second, 2*time.Second)
+	p.Parties = []PartyPlan{{Kind: AgentParty, Name: "as1", Session: "s1", Root: "r1", Acts: []Act{{Verb: doUntil, For: askedAt}, {Verb: doStart, Call: oneCall, For: time.Minute},
+		{Verb: doWait, For: d.ms(10, 100)}, {Verb: doStart, Call: otherCall, For: wait}, {Verb: doWait, For: d.ms(1_000, 6_000)}, {Verb: doTake}}}}
+	for i := range 3 {
+		d.person(fmt.Sprintf("p%ds1", i+1), 0, Act{Verb: doUntil, For: askedAt + d.ms(10, 100)}, Act{Verb: doOpen, Call: otherCall})
+	}
+	d.person("p4s1", 0, Act{Verb: doUntil, For: askedAt + wait + d.ms(1_500, 3_000)}, Act{Verb: doOpen, Call: otherCall}, Act{Verb: doWait, For: d.ms(10, 500)}, Act{Verb: doRelease, Call: otherCall})
 }
 
 // unattended: an agent that waits in a session leaves it, after the disk has

@@ -32,7 +32,7 @@ var scenes = []struct {
 	{4, 1, (*drawing).anew},
 	{5, 1, (*drawing).marks},
 	{4, 1, (*drawing).handover},
-	{3, 1, (*drawing).borrowed},
+	{4, 1, (*drawing).borrowed},
 	{2, 1, (*drawing).unattended},
 	{1, 1, (*drawing).circle},
 	{2, 1, (*drawing).bells},
@@ -40,6 +40,7 @@ var scenes = []struct {
 	{1, 1, (*drawing).overtaken},
 	{1, 1, (*drawing).torn},
 	{2, 1, (*drawing).unheard},
+	{2, 1, (*drawing).early},
 }
 
 // scene draws, now and then, a world that is all about one thing, which worlds
