@@ -279,14 +279,14 @@ func (s *Session) serves(cmd messages.Command) *messages.Error {
 
 // refuse answers with a no. One that could change leaves only after an empty
 // append has proved that this activation still owns the session; validation
-// and SETTLED need no proof. What a call asks can change: its id may have been
-// asked anew.
+// needs no proof. What a call asks can change, and so can that it is settled: its
+// id may have been asked anew.
 func (s *Session) refuse(to Addr, err *messages.Error) Effects {
 	fx := Effects{Replies: []Reply{{to, err.Wire()}}}
 	switch err.Code {
 	case messages.ReplyQueued, messages.NotAnswerable, messages.BadAnswer, messages.UnreadAnswer, messages.DuplicateWait, messages.CallerNotLive,
 		messages.DelegatedCaller, messages.NotFound, messages.TurnClosed, messages.StepClosed,
-		messages.CallsOpen, messages.MessageGone, messages.MessagePending:
+		messages.CallsOpen, messages.MessageGone, messages.MessagePending, messages.Settled:
 		fx.Proof = true
 	default:
 	}

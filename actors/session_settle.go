@@ -269,7 +269,7 @@ func (s *Session) recordReply(now Now, m Record) Effects {
 		err = CheckComplete(active.IDs, req.GetAnswers())
 	}
 	if err != nil {
-		fx.Proof = err.Code != messages.Settled
+		fx.Proof = true
 		s.toInbox(&fx, Refused{m.Corr, err})
 		return fx
 	}

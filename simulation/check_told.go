@@ -299,7 +299,7 @@ func (e *Evidence) repeats() string {
 	switch {
 	case e.Plan.Network.Duplicate > 0 || len(e.Plan.Network.Repeat) > 0:
 		return "the network repeats"
-	case e.Plan.Disk.InDoubt > 0:
+	case e.Plan.Disk.InDoubt > 0 || len(e.Plan.Disk.DoubtOps) > 0:
 		return "a door asks again when its session was lost"
 	case e.Plan.Hosts < 2:
 		return ""
