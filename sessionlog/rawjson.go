@@ -308,6 +308,21 @@ func (v value) elements(yield func(val value) bool) {
 	}
 }
 
+// strings walks the string tokens at any depth, keys among them, in the order they are written.
+func (v value) strings(yield func(token value) bool) {
+	for i := 0; ; {
+		at := bytes.IndexByte(v[i:], '"')
+		if at < 0 {
+			return
+		}
+		end := skipString(v, i+at)
+		if !yield(v[i+at : end]) {
+			return
+		}
+		i = end
+	}
+}
+
 // get returns the member of a record with this key, the last one when the key is repeated, nil when there is none
 // or v is no record.
 func (v value) get(key string) value {
@@ -326,6 +341,9 @@ func (v value) empty() bool {
 	return i >= len(v) || v[i] == ']' || v[i] == '}'
 }
 
+// escapedMax is how many bytes can stand for one: \uXXXX.
+const escapedMax = 6
+
 // is says whether v is a string with exactly these code units.
 func (v value) is(s string) bool {
 	if !v.isString() {
@@ -335,7 +353,7 @@ func (v value) is(s string) bool {
 	if len(body) <= len(s) { // an escape is longer than what it stands for
 		return string(body) == s && bytes.IndexByte(body, '\\') < 0
 	}
-	return bytes.IndexByte(body, '\\') >= 0 && string(v.appendDecoded(nil)) == s
+	return len(body) <= escapedMax*len(s) && bytes.IndexByte(body, '\\') >= 0 && string(v.appendDecoded(nil)) == s
 }
 
 // str returns the content of a string as WTF-8.

@@ -24,16 +24,27 @@ func SensitiveCall(ev Event) (callID string, ok bool) {
 }
 
 func asksSensitive(arguments value) bool {
-	if arguments.get("sensitive").isTrue() {
-		return true
-	}
-	for question := range arguments.get("questions").elements {
-		if question.get("sensitive").isTrue() {
+	for key, val := range arguments.members {
+		if saysSensitive(key, val) {
 			return true
+		}
+		if !key.is("questions") {
+			continue
+		}
+		for question := range val.elements {
+			for key, val := range question.members {
+				if saysSensitive(key, val) {
+					return true
+				}
+			}
 		}
 	}
 	return false
 }
+
+// saysSensitive looks at every member, and not at the last of that name alone: which of two somebody meant is unknown,
+// and one of them says so.
+func saysSensitive(key, val value) bool { return key.is("sensitive") && val.isTrue() }
 
 // AnsweredCall returns the call whose answer an event carries to the model: the one of a tool/result, or the one that a
 // late reply names.
@@ -57,18 +68,18 @@ func AnsweredCall(ev Event) (callID string, ok bool) {
 // call after it was asked, but what asks and what only waits. It is for views of whole events (promise 8); nil when the
 // log has no sensitive call.
 func Concealed(events []Event) map[int64]bool {
-	var names [][]byte
+	var calls []namedCall
 	var out map[int64]bool
 	for _, ev := range events {
-		if call, ok := SensitiveCall(ev); ok {
-			names = append(names, appendString(nil, call))
+		if id, ok := SensitiveCall(ev); ok {
+			calls = append(calls, namedCall{id, appendString(nil, id)})
 		}
 		switch ev.Type {
 		case TypeAssistantMessage, TypeToolCall, TypeDispatchStart, TypeWait:
 			continue
 		}
-		for _, name := range names {
-			if bytes.Contains(ev.Data, name) {
+		for _, call := range calls {
+			if call.in(value(ev.Data)) {
 				if out == nil {
 					out = map[int64]bool{}
 				}
@@ -77,4 +88,24 @@ func Concealed(events []Event) map[int64]bool {
 		}
 	}
 	return out
+}
+
+// namedCall is a call whose name is looked for.
+type namedCall struct {
+	id    string
+	usual []byte // the id as a string token in its usual spelling
+}
+
+// in says whether a string of the data is the call's id, however it is spelled: an imported log may write any
+// character as an escape.
+func (c namedCall) in(data value) bool {
+	if bytes.IndexByte(data, '\\') < 0 {
+		return bytes.Contains(data, c.usual)
+	}
+	for token := range data.strings {
+		if token.is(c.id) {
+			return true
+		}
+	}
+	return false
 }
