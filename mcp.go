@@ -204,8 +204,11 @@ func (p mcpPort) CallQueryTool(ctx context.Context, req *messages.CallQueryToolR
 }
 
 func (p mcpPort) Workspace(ctx context.Context, session string) (string, error) {
-	row, err := p.node.Session(ctx, session)
-	return row.GetCwd(), err
+	opened, err := p.node.journal.Read(ctx, session, 0, 1)
+	if err != nil {
+		return "", err
+	}
+	return opened.Header.CWD, nil
 }
 
 // moduleVersion is the version of this module in the program that holds it.

@@ -81,7 +81,7 @@ func (p *past) CallQueryTool(ctx context.Context, req *messages.CallQueryToolReq
 		return nil, err
 	}
 	if _, err := p.node.request(ctx, &messages.AwaitInboxRequest{Session: req.GetSession(), Root: req.GetRoot(), Now: true}); err != nil {
-		return nil, err
+		return nil, history.Outward(ctx, p.node.cfg.Logger, err)
 	}
 	text, err := p.tools.Call(ctx, req.GetSession(), req.GetTool(), json.RawMessage(req.GetArguments()))
 	if err != nil {

@@ -259,10 +259,23 @@ func TestPastWorkThroughMCP(t *testing.T) {
 // piped is an MCP client at the other end of two pipes.
 func piped(t *testing.T, node *parley.Node, opts parley.MCPOptions) *sdk.ClientSession {
 	t.Helper()
+	return pipe(t, func(ctx context.Context, in io.Reader, out io.Writer) error { return node.ServeMCP(ctx, in, out, opts) })
+}
+
+// pipedRemote is one whose node is reached over the wire.
+func pipedRemote(t *testing.T, node parley.Remote, opts parley.MCPOptions) *sdk.ClientSession {
+	t.Helper()
+	return pipe(t, func(ctx context.Context, in io.Reader, out io.Writer) error {
+		return parley.ServeMCPRemote(ctx, node, in, out, opts)
+	})
+}
+
+func pipe(t *testing.T, serve func(ctx context.Context, in io.Reader, out io.Writer) error) *sdk.ClientSession {
+	t.Helper()
 	fromClient, toNode := io.Pipe()
 	fromNode, toClient := io.Pipe()
 	served := make(chan error, 1)
-	go func() { served <- node.ServeMCP(context.WithoutCancel(t.Context()), fromClient, toClient, opts) }()
+	go func() { served <- serve(context.WithoutCancel(t.Context()), fromClient, toClient) }()
 	client, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(context.WithoutCancel(t.Context()), &sdk.IOTransport{Reader: fromNode, Writer: toNode}, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() {

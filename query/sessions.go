@@ -126,6 +126,16 @@ func (v *Views) Log(ctx context.Context, req *messages.ReadLogRequest) (*message
 	return page, nil
 }
 
+// Workspace tells the working directory of the session that a page of Log is of,
+// as it stands in the header; empty: it has none.
+func Workspace(page *messages.ReadLogResponse) (string, error) {
+	header, err := sessionlog.DecodeHeader([]byte(page.GetHeader()))
+	if err != nil {
+		return "", messages.Refuse(messages.SessionCorrupt, "the session's header cannot be read: %v", err)
+	}
+	return header.CWD, nil
+}
+
 // Inbox lists the messages of a session that its agent has not admitted:
 // next-step first, each list in its order. Which of them are marked for a turn
 // is not durable and not shown.

@@ -48,34 +48,53 @@ func (d *Door) past(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToo
 	if bad != nil {
 		return fail(bad, nil), nil
 	}
-	if err := d.attach(ctx, who); err != nil {
-		return fail(err, who.meta("")), nil
+	if own, bad := d.callerOf(ctx, req, "", false); bad == nil && own.session == who.session {
+		who = own // the model named what it is
 	}
-	if err := d.ofWorkspace(ctx, who); err != nil {
-		return fail(err, who.meta("")), nil
-	}
-	res, err := d.port.CallQueryTool(ctx, &messages.CallQueryToolRequest{
-		Session: who.session, Root: Root, Tool: req.Params.Name, Arguments: string(req.Params.Arguments)})
+	text, err := d.askPast(ctx, who, req.Params)
 	if err != nil {
 		return fail(err, who.meta("")), nil
 	}
-	return &sdk.CallToolResult{Meta: who.meta(""), Content: []sdk.Content{&sdk.TextContent{Text: res.GetText()}}}, nil
+	return &sdk.CallToolResult{Meta: who.meta(""), Content: []sdk.Content{&sdk.TextContent{Text: text}}}, nil
+}
+
+func (d *Door) askPast(ctx context.Context, who caller, call *sdk.CallToolParamsRaw) (string, error) {
+	if err := d.attach(ctx, who); err != nil {
+		return "", history.Outward(ctx, d.opts.Logger, err)
+	}
+	if !who.ours {
+		if err := d.ofWorkspace(ctx, who); err != nil {
+			return "", err
+		}
+	}
+	res, err := d.port.CallQueryTool(ctx, &messages.CallQueryToolRequest{
+		Session: who.session, Root: Root, Tool: call.Name, Arguments: string(call.Arguments)})
+	if !who.ours && messages.CodeOf(err) == messages.CallerNotLive {
+		err = notOfWorkspace(who) // whose it is, is not the model's to know
+	}
+	return res.GetText(), err
 }
 
 // ofWorkspace refuses a session that the model named and that is not of the
 // endpoint's workspace: every session of this door speaks as one root, and a
-// name is no right to see what another agent may (S-010). One that does not exist
-// is refused alike (S-013).
+// name is no right to see what another agent may (S-010). One that has no
+// workspace, one that cannot be read and one that does not exist are refused
+// alike, after the same read (S-013).
 func (d *Door) ofWorkspace(ctx context.Context, who caller) error {
-	if who.ours {
-		return nil
+	if who.life.workspace == "" {
+		return notOfWorkspace(who) // it has none to share
 	}
-	workspace, err := d.port.Workspace(ctx, who.session)
-	if code := messages.CodeOf(err); err != nil && code != messages.NotFound {
-		return err
+	switch workspace, err := d.port.Workspace(ctx, who.session); messages.CodeOf(err) {
+	case messages.NotFound, messages.SessionCorrupt:
+		return notOfWorkspace(who)
+	default:
+		if err == nil && workspace != who.life.workspace {
+			err = notOfWorkspace(who)
+		}
+		return history.Outward(ctx, d.opts.Logger, err)
 	}
-	if err != nil || workspace != who.life.workspace {
-		return messages.Refuse(messages.QueryUnauthorized, "session %s is not of the workspace that this endpoint works in", quote(who.session))
-	}
-	return nil
+}
+
+func notOfWorkspace(who caller) error {
+	return messages.Refuse(messages.QueryUnauthorized, "session %s is none of the workspace that this endpoint works in, or not its own", quote(who.session))
 }

@@ -1,9 +1,13 @@
 package mcp
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/parleyrun/parley/messages"
 )
 
 // S-010: a model that names a session is not the agent of that session. Where
@@ -18,7 +22,9 @@ func TestANamedSessionGivesNoOtherWorkspace(t *testing.T) {
 		{"of a workspace, where the endpoint has none", "", "", `{"session":"of-work","query":"x"}`, false},
 		{"one that does not exist", "/srv/work", "", `{"session":"guessed","query":"x"}`, false},
 		{"one that does not exist, where the endpoint has none", "", "", `{"session":"guessed","query":"x"}`, false},
+		{"one without, where the endpoint has none", "", "", `{"session":"of-nothing","query":"x"}`, false},
 		{"the endpoint's own", "/elsewhere", "of-work", `{"session":"of-work","query":"x"}`, true},
+		{"its own, without a workspace", "", "of-nothing", `{"session":"of-nothing","query":"x"}`, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newStage(t, func(o *Options) { o.QueryTools = true })
@@ -31,4 +37,46 @@ func TestANamedSessionGivesNoOtherWorkspace(t *testing.T) {
 			}
 		})
 	}
+}
+
+// S-013: whatever keeps a model from a session that it names, it is told the
+// same, after the same look. Not whether the session exists, nor whose it is.
+func TestASessionThatMayNotBeNamedLooksLikeNone(t *testing.T) {
+	for _, workspace := range []string{"/srv/work", "/elsewhere", ""} {
+		told := map[string]bool{}
+		for _, name := range []string{"guessed", "of-nothing", "damaged", "of-another-root"} {
+			r := newStage(t, func(o *Options) { o.QueryTools = true })
+			r.lives(func(l *life) { l.workspace = workspace })
+			text := failureOf(t, r.run(r.client("any"), "session_search", `{"session":"`+name+`","query":"x"}`))
+			told[fmt.Sprint(strings.ReplaceAll(text, name, "X"), r.node.looked)] = true
+		}
+		require.Len(t, told, 1, "%q: %v", workspace, told)
+	}
+}
+
+// The session that a connection got because it named none is its own, also
+// where the model names it as a result did.
+func TestAModelMayNameTheSessionThatItIs(t *testing.T) {
+	r := newStage(t, func(o *Options) { o.QueryTools = true })
+	r.lives(func(l *life) { l.minted = &minted{session: "of-nothing"} })
+	res := r.run(r.client("any"), "session_search", `{"session":"of-nothing","query":"x"}`)
+	require.False(t, res.IsError, textOf(t, res))
+}
+
+// S-120: what fails in the node is told without its paths, also before a tool runs.
+func TestTheQueryToolsNameNoPathOfTheNode(t *testing.T) {
+	r := newStage(t, func(o *Options) { o.QueryTools = true })
+	r.lives(func(l *life) { l.session = "mine" })
+	says(r.node, func(*messages.AttachRequest) (messages.Reply, error) {
+		return nil, messages.Refuse(messages.SessionCorrupt, "session mine in /var/j.db, record 221: damaged")
+	})
+	const want = "Error: SESSION_QUERY_PERSISTENCE_FAILED: past sessions cannot be read now"
+	text := failureOf(t, r.run(r.client("any"), "session_trace", `{}`))
+	require.True(t, strings.HasPrefix(text, want), text)
+	require.NotContains(t, text, "/var")
+
+	r.lives(func(l *life) { l.workspace = "/srv/work" })
+	text = failureOf(t, r.run(r.client("any"), "session_trace", `{"session":"unread"}`))
+	require.True(t, strings.HasPrefix(text, want), text)
+	require.NotContains(t, text, "/var")
 }

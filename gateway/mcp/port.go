@@ -25,8 +25,8 @@ type Port interface {
 	// where Options.QueryTools mounts them.
 	CallQueryTool(ctx context.Context, req *messages.CallQueryToolRequest) (*messages.CallQueryToolResponse, error)
 
-	// Workspace tells the working directory of a session; empty: it has none.
-	// messages.NotFound: there is no such session.
+	// Workspace tells the working directory of a session, in one read of its
+	// header; empty: it has none. messages.NotFound: there is no such session.
 	Workspace(ctx context.Context, session string) (string, error)
 }
 

@@ -291,6 +291,8 @@ type standIn struct {
 	mu    sync.Mutex
 	on    func(messages.Command) (messages.Reply, error)
 	told  []messages.Command
+	// looked counts the workspaces that were asked for.
+	looked int
 	calls map[string]*kept
 }
 
@@ -462,16 +464,30 @@ func (n *standIn) spell() string {
 
 // CallQueryTool says what it was asked.
 func (n *standIn) CallQueryTool(_ context.Context, req *messages.CallQueryToolRequest) (*messages.CallQueryToolResponse, error) {
-	if req.GetTool() == "session_trace" {
+	switch {
+	case req.GetSession() == "of-another-root":
+		return nil, messages.Refuse(messages.CallerNotLive, `"mcp" is not the live agent of session %q; "r" is`, req.GetSession())
+	case req.GetTool() == "session_trace":
 		return nil, messages.Refuse(messages.QueryUnauthorized, "no")
 	}
 	return &messages.CallQueryToolResponse{Text: req.GetSession() + " " + req.GetRoot() + " " + req.GetTool() + " " + req.GetArguments()}, nil
 }
 
-// Workspace knows one session of a workspace, and says of every other that there is none.
+// Workspace knows sessions of a workspace, one without and one that is damaged,
+// and says of every other that there is none.
 func (n *standIn) Workspace(_ context.Context, session string) (string, error) {
-	if session == "of-work" {
+	n.mu.Lock()
+	n.looked++
+	n.mu.Unlock()
+	switch session {
+	case "of-work", "of-another-root":
 		return "/srv/work", nil
+	case "of-nothing":
+		return "", nil
+	case "damaged":
+		return "", messages.Refuse(messages.SessionCorrupt, "session damaged in /var/j.db, record 1")
+	case "unread":
+		return "", messages.Refuse(messages.JournalIO, "/var/j.db: the disk failed")
 	}
 	return "", messages.Refuse(messages.NotFound, "no")
 }

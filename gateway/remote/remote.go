@@ -23,6 +23,7 @@ import (
 	"github.com/parleyrun/parley/gateway"
 	"github.com/parleyrun/parley/messages"
 	"github.com/parleyrun/parley/messages/messagesconnect"
+	"github.com/parleyrun/parley/query"
 )
 
 const (
@@ -212,14 +213,14 @@ func (n *Node) CallQueryTool(ctx context.Context, req *messages.CallQueryToolReq
 
 // Workspace tells the working directory of a session.
 func (n *Node) Workspace(ctx context.Context, session string) (string, error) {
-	res, err := n.sessions.GetSession(ctx, connect.NewRequest(&messages.GetSessionRequest{Session: session}))
+	res, err := n.sessions.ReadLog(ctx, connect.NewRequest(&messages.ReadLogRequest{Session: session, Limit: 1}))
 	if err != nil {
 		if ctx.Err() != nil {
 			return "", ctx.Err()
 		}
 		return "", n.explain(err)
 	}
-	return res.Msg.GetSession().GetCwd(), nil
+	return query.Workspace(res.Msg)
 }
 
 // explain reads the refusal that an error carries, or says what became of the

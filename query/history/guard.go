@@ -29,6 +29,9 @@ var fixed = map[messages.Code]string{
 	messages.QueryStaleCursor:     "sessions changed while they were searched",
 }
 
+// failed is what is said of messages.QueryFailed.
+const failed = "past work could not be read"
+
 // translated are the codes of the rooms below, as the tools call them.
 var translated = map[messages.Code]messages.Code{
 	messages.SessionCorrupt: messages.QueryCorruptSession,
@@ -76,21 +79,43 @@ func (t *Tools) sanitise(ctx context.Context, err error) error {
 	}
 	text, ok := fixed[code]
 	if !ok {
-		code, text = messages.QueryFailed, "past work could not be read"
+		code, text = messages.QueryFailed, failed
 	}
-	level := slog.LevelError
-	if below == messages.Unavailable || messages.Lookup(code).Kind == messages.RefusalKind {
-		level = slog.LevelInfo // the caller's own mistake, or the node stops: as at the other doors
-	}
-	t.report(ctx, level, err)
+	report(ctx, t.log, levelOf(below, code), err)
 	return messages.Refuse(code, "%s", text)
+}
+
+// Outward is what a model is told when the session that it speaks for could not
+// be reached, before any tool ran: refusals as they are, and of what failed in
+// the node no id, no path and no cause, which are logged (S-120).
+func Outward(ctx context.Context, log *slog.Logger, err error) error {
+	code := messages.CodeOf(err)
+	kind := messages.Lookup(code).Kind
+	if err == nil || kind == messages.RefusalKind || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return err
+	}
+	shown, text := messages.QueryPersistence, fixed[messages.QueryPersistence]
+	if code == "" || kind == messages.BugKind {
+		shown, text = messages.QueryFailed, failed
+	}
+	report(ctx, log, levelOf(code, shown), err)
+	return messages.Refuse(shown, "%s", text)
+}
+
+// levelOf is where trouble is logged: quietly where it is the caller's own
+// mistake, or the node stops, as at the other doors.
+func levelOf(below, shown messages.Code) slog.Level {
+	if below == messages.Unavailable || messages.Lookup(shown).Kind == messages.RefusalKind {
+		return slog.LevelInfo
+	}
+	return slog.LevelError
 }
 
 // report logs an error in full, as far as that can be done: one that cannot be
 // printed, or a logger that fails, changes nothing of the call (S-120).
-func (t *Tools) report(ctx context.Context, level slog.Level, err error) {
+func report(ctx context.Context, log *slog.Logger, level slog.Level, err error) {
 	defer func() { _ = recover() }()
-	t.log.LogAttrs(ctx, level, "a session query failed", slog.String("err", printed(err)))
+	log.LogAttrs(ctx, level, "a session query failed", slog.String("err", printed(err)))
 }
 
 func printed(err error) (text string) {
