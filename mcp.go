@@ -27,8 +27,8 @@ type MCPOptions struct {
 	Session string
 	// Owner is the session that owns the agent: such a child may not ask.
 	Owner string
-	// Workspace is the directory that the agent works in, recorded when its
-	// session is new. With the session query tools it sees past work of sessions
+	// Workspace is the directory that the agent works in, an absolute path,
+	// recorded when its session is new. With the session query tools it sees past work of sessions
 	// of the same one. Empty: its session has none.
 	Workspace string
 	// WaitMax is how long the client lets a call run. 0: what is known of it by
@@ -114,6 +114,9 @@ func servePipe(ctx context.Context, port mcp.Port, set mcpSettings, in io.Reader
 		if err := messages.CheckID(id.field, id.id); err != nil {
 			return err
 		}
+	}
+	if err := messages.CheckDir("Workspace", opts.Workspace); err != nil {
+		return err
 	}
 	if err := checkWaitMax("WaitMax", opts.WaitMax); err != nil {
 		return err

@@ -229,6 +229,19 @@ func TestPastWorkThroughConnect(t *testing.T) {
 	assert.ErrorContains(t, err, string(messages.QuerySessionNotFound))
 }
 
+// S-012: a workspace is compared as a text, so one that is not absolute would be
+// everybody's. It is refused at every door, and what to do is said.
+func TestAWorkspaceIsAbsolute(t *testing.T) {
+	t.Parallel()
+	node, _ := pastNode(t, nil)
+	_, err := node.Attach(t.Context(), "here", "r", parley.AttachOptions{Dir: "."})
+	assert.Equal(t, messages.BadRequest, messages.CodeOf(err))
+	assert.ErrorContains(t, err, `cwd is "."; give the absolute path`)
+	err = node.ServeMCP(t.Context(), strings.NewReader(""), io.Discard, parley.MCPOptions{Workspace: "shop"})
+	assert.ErrorContains(t, err, `Workspace is "shop"; give the absolute path`)
+	imported(t, node, "taken as it is", ".", "", "needle")
+}
+
 // A model that speaks MCP searches, traces and reads.
 func TestPastWorkThroughMCP(t *testing.T) {
 	t.Parallel()

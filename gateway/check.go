@@ -16,7 +16,7 @@ func Check(req proto.Message) error {
 	switch m := req.(type) {
 	case *messages.AttachRequest:
 		c.id("session", m.GetSession()).id("root", m.GetRoot()).optional("owner", m.GetOwner())
-		c.text("cwd", m.GetCwd(), messages.TextBytesMax).text("agent_preset", m.GetAgentPreset(), messages.NameBytesMax)
+		c.note(messages.CheckDir("cwd", m.GetCwd())).text("agent_preset", m.GetAgentPreset(), messages.NameBytesMax)
 	case *messages.BeginTurnRequest:
 		c.id("session", m.GetSession()).id("root", m.GetRoot()).count("turn", m.GetTurn())
 	case *messages.BeginStepRequest:

@@ -456,7 +456,7 @@ func TestCheckNamesTheField(t *testing.T) {
 		"session":                &messages.AttachRequest{Root: "r"},
 		"root":                   &messages.BeginStepRequest{Session: "s"},
 		"owner":                  &messages.AttachRequest{Session: "s", Root: "r", Owner: " "},
-		"cwd":                    &messages.AttachRequest{Session: "s", Root: "r", Cwd: long},
+		"cwd":                    &messages.AttachRequest{Session: "s", Root: "r", Cwd: "/" + long},
 		"turn":                   &messages.BeginTurnRequest{Session: "s", Root: "r", Turn: -1},
 		"step":                   &messages.EndStepRequest{Session: "s", Root: "r", Step: -1},
 		"reason":                 &messages.EndTurnRequest{Session: "s", Root: "r", Reason: long},
@@ -468,6 +468,7 @@ func TestCheckNamesTheField(t *testing.T) {
 		"hold_ms":                &messages.AskRequest{Session: "s", Root: "r", Attempt: "a", HoldMs: -1},
 		"questions[0]":           &messages.AskRequest{Session: "s", Root: "r", Attempt: "a", Questions: []*messages.Question{{Id: "q", Detail: &detail}}},
 		"submission_id":          &messages.SubmitRequest{Session: "s", CallId: "c"},
+		`cwd is "."`:             &messages.AttachRequest{Session: "s", Root: "r", Cwd: "."},
 		"by":                     &messages.DismissRequest{Session: "s", CallId: "c", By: long},
 		"answers":                &messages.SubmitRequest{Session: "s", CallId: "c", SubmissionId: "x", Answers: make([]*messages.Answer, messages.AnswersMax+1)},
 		"answers[0].selected":    &messages.SubmitRequest{Session: "s", CallId: "c", SubmissionId: "x", Answers: []*messages.Answer{{Id: "q", Selected: make([]string, messages.SelectedMax+1)}}},
@@ -491,6 +492,7 @@ func TestCheckNamesTheField(t *testing.T) {
 	}
 	for _, req := range []proto.Message{
 		&messages.AskRequest{Session: "s", Root: "r", Attempt: "a"},
+		&messages.AttachRequest{Session: "s", Root: "r"}, &messages.AttachRequest{Session: "s", Root: "r", Cwd: "/srv"},
 		&messages.WithdrawQuestionRequest{Session: "s", CallId: "c"}, // a person may, without a root
 		&messages.ListQuestionsRequest{}, &messages.ListSessionsRequest{},
 	} {

@@ -46,3 +46,18 @@ func CheckText(field, text string, limit int) *Error {
 	}
 	return nil
 }
+
+// CheckDir refuses a working directory that is not absolute, on any system: it
+// is compared as a text, and "." is every project's. Empty is none.
+func CheckDir(field, dir string) *Error {
+	if dir != "" && !absolute(dir) {
+		return Refuse(BadRequest, "%s is %.200q; give the absolute path of the directory, or leave it out for none", field, dir)
+	}
+	return CheckText(field, dir, TextBytesMax)
+}
+
+// absolute knows the paths of other systems, too: an agent's node may be elsewhere.
+func absolute(dir string) bool {
+	drive := len(dir) > 2 && unicode.IsLetter(rune(dir[0])) && dir[0] < utf8.RuneSelf && dir[1] == ':' && (dir[2] == '\\' || dir[2] == '/')
+	return drive || strings.HasPrefix(dir, "/") || strings.HasPrefix(dir, `\\`)
+}

@@ -76,8 +76,11 @@ func (c *cli) pipeOptions(p pipe) (parley.MCPOptions, error) {
 	}
 	out := parley.MCPOptions{Session: p.session, Owner: p.owner}
 	out.ClientSession, _ = c.env(clientSession)
-	if out.Workspace = p.workspace; out.Workspace == "" {
+	var err error
+	if p.workspace == "" {
 		out.Workspace, _ = os.Getwd() // a directory that is gone is no workspace
+	} else if out.Workspace, err = filepath.Abs(p.workspace); err != nil {
+		return out, usage("give an absolute path", "--workspace is %s, and the current directory cannot be told: %v", p.workspace, err)
 	}
 	for _, id := range [][2]string{{"--session", p.session}, {"--owner", p.owner}} {
 		if id[1] == "" {
@@ -87,7 +90,6 @@ func (c *cli) pipeOptions(p pipe) (parley.MCPOptions, error) {
 			return out, err
 		}
 	}
-	var err error
 	if out.WaitMax, err = parseWaitMax("--wait-max", p.waitMax); out.WaitMax == 0 && err == nil {
 		out.WaitMax, err = parseWaitMax("--mcp-wait-max", p.mcpWaitMax)
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -125,6 +126,20 @@ func TestMCPVerbUsesTheNode(t *testing.T) {
 	require.Equal(t, "parley mcp: the questions go to http://"+address+"\n", errs.String())
 	cancel()
 	require.Zero(t, <-served)
+}
+
+// A workspace is compared as a text: what is typed is resolved where it is typed,
+// so that "." is not every project's (S-012).
+func TestMCPVerbResolvesItsWorkspace(t *testing.T) {
+	here, err := os.Getwd()
+	require.NoError(t, err)
+	for given, want := range map[string]string{
+		"": here, ".": here, "./": here, "..": filepath.Dir(here), "shop": filepath.Join(here, "shop"), "/srv/shop": "/srv/shop", "/srv//shop/": "/srv/shop",
+	} {
+		opts, err := (&cli{env: func(string) (string, bool) { return "", false }}).pipeOptions(pipe{workspace: given})
+		require.NoError(t, err)
+		require.Equal(t, want, opts.Workspace, given)
+	}
 }
 
 func TestMCPVerbRefuses(t *testing.T) {

@@ -234,7 +234,7 @@ func addressOf(u *url.URL) (at address, bad *messages.Error) {
 		}
 	}
 	at.workspace = query.Get("workspace")
-	if bad := messages.CheckText("workspace", at.workspace, messages.TextBytesMax); bad != nil {
+	if bad := messages.CheckDir("workspace", at.workspace); bad != nil {
 		return at, bad
 	}
 	if query.Has("wait_max") {

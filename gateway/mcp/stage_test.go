@@ -288,12 +288,12 @@ func (h *hand) running() int {
 // standIn is a node that remembers what it was told, holds calls until a test
 // settles them, and answers as `on` says where that has something to say.
 type standIn struct {
-	mu    sync.Mutex
-	on    func(messages.Command) (messages.Reply, error)
-	told  []messages.Command
+	mu   sync.Mutex
+	on   func(messages.Command) (messages.Reply, error)
+	told []messages.Command
 	// looked counts the workspaces that were asked for.
 	looked int
-	calls map[string]*kept
+	calls  map[string]*kept
 }
 
 type kept struct {

@@ -689,6 +689,8 @@ func TestBadEndpointsAreRefused(t *testing.T) {
 		"?wait_max=-5s":                "give a time",
 		"?wait_max=5s&wait_max=6s":     "2 times",
 		"?owner=":                      "owner is empty",
+		"?workspace=.":                 "give the absolute path",
+		"?workspace=shop":              "give the absolute path",
 		"?owner=a%00b":                 "control character",
 		"?a=%zz":                       "cannot be read",
 	} {
