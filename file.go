@@ -1,6 +1,8 @@
 package parley
 
 import (
+	"log/slog"
+
 	"github.com/parleyrun/parley/journal"
 	"github.com/parleyrun/parley/journal/memory"
 	"github.com/parleyrun/parley/journal/sqlite"
@@ -8,12 +10,12 @@ import (
 
 // openTexts opens the text index that belongs to a journal: the journal's own,
 // or, where there is none or search is off, one that reads every log.
-func openTexts(log journal.Journal, off bool) (journal.Texts, error) {
+func openTexts(log journal.Journal, off bool, to *slog.Logger) (journal.Texts, error) {
 	indexed, ok := log.(*sqlite.Journal)
 	if !ok || off {
 		return memory.NewTexts(log), nil
 	}
-	texts, err := indexed.OpenTexts()
+	texts, err := indexed.OpenTexts(to)
 	if err != nil {
 		return nil, err // not texts: a nil *sqlite.Texts would be no nil Texts
 	}

@@ -28,12 +28,12 @@ func openPast(n *Node) (*past, error) {
 	corpus := history.Past{Journal: n.journal, Live: n.loaded, Volatile: n.cfg.Memory, Off: n.cfg.SearchOff}
 	cfg := history.Config{MaxResults: n.cfg.SearchResultsMax, SearchTimeout: n.cfg.SearchTimeout}
 	var err error
-	if p.texts, err = openTexts(n.journal, n.cfg.SearchOff); err != nil {
+	if p.texts, err = openTexts(n.journal, n.cfg.SearchOff, n.cfg.Logger); err != nil {
 		// Questions are not to wait for a file that can be made anew.
 		n.cfg.Logger.LogAttrs(context.Background(), slog.LevelError, "no search: the text index cannot be opened; it can be moved away, and is then made anew",
 			slog.String("err", err.Error()))
-		corpus.Off = true
-		if p.texts, err = openTexts(n.journal, true); err != nil {
+		corpus.Unindexed = true
+		if p.texts, err = openTexts(n.journal, true, n.cfg.Logger); err != nil {
 			return nil, err
 		}
 	}

@@ -172,7 +172,7 @@ func TestANodeServesWithoutItsTextIndex(t *testing.T) {
 	require.NoError(t, os.MkdirAll(path+"-texts/somebody's", 0o755)) // it is a folder
 	node, agent := pastNode(t, func(cfg *parley.Config) { cfg.Path = path })
 	_, err := node.Search(t.Context(), &messages.SearchRequest{Query: "needle"})
-	assert.Equal(t, messages.QuerySearchDisabled, messages.CodeOf(err))
+	assert.Equal(t, messages.QueryIndexFailed, messages.CodeOf(err), "nobody switched search off")
 	text, err := agent.CallQueryTool(t.Context(), "session_event_read", json.RawMessage(`{"session_id":"earlier","seq":0}`))
 	require.NoError(t, err)
 	assert.Contains(t, text, "needle")

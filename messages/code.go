@@ -172,7 +172,7 @@ var Registry = []Entry{
 	{QueryAborted, RefusalKind, "The search was cancelled.", "The caller ended it.", "Nothing to do.", "aborted", 409, 0, 12},
 	{QueryCorruptSession, FaultKind, "The session's log is damaged.", "An event does not follow from the ones before it.", "Other sessions can be read; the operator can restore this one from a backup.", "data_loss", 500, 0, 70},
 	{QueryEventNotFound, RefusalKind, "The session has no such event.", "The number is behind the end of its log.", "Take the seq from a search, a trace or a read.", "not_found", 404, 0, 25},
-	{QueryIndexFailed, FaultKind, "The text index failed.", "Its file could not be read or written.", "Try again; the index is made anew from the logs when it must be.", "unavailable", 503, 0, 73},
+	{QueryIndexFailed, FaultKind, "The text index failed.", "Its file could not be opened, read or written.", "Try again; if it stays, ask the operator to read the node's log. Trace and read work.", "unavailable", 503, 0, 73},
 	{QueryInvalidCursor, RefusalKind, "The continuation is not one of this search.", "It was made for another request, or is damaged.", "Search again without it.", "invalid_argument", 400, 0, 26},
 	{QueryInvalidFilter, RefusalKind, "A filter's value is not allowed.", "The text names it.", "Correct the named value, or leave it out.", "invalid_argument", 400, 0, 26},
 	{QueryInvalidLimit, RefusalKind, "The page size is not allowed.", "It is not from 1 to 100.", "Give a size from 1 to 100.", "invalid_argument", 400, 0, 26},

@@ -82,7 +82,7 @@ func benchTexts(b *testing.B, events int) {
 	peak := watchHeap()
 	start = time.Now()
 	used := processorTime()
-	texts, err := j.OpenTexts()
+	texts, err := j.OpenTexts(nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func benchTexts(b *testing.B, events int) {
 	if err := texts.Close(); err != nil { // moves the WAL into the file
 		b.Fatal(err)
 	}
-	if texts, err = j.OpenTexts(); err != nil {
+	if texts, err = j.OpenTexts(nil); err != nil {
 		b.Fatal(err)
 	}
 	b.ReportMetric(float64(peak())/1e6, "index-peak-MB")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -259,11 +260,6 @@ func TestAFileThatIsNotTheIndexIsRefused(t *testing.T) {
 		}, messages.JournalNewer},
 		"of another program":          {func(t *testing.T, path string) { raw(t, path, "CREATE TABLE theirs (x)") }, messages.JournalCorrupt},
 		"with another application id": {func(t *testing.T, path string) { raw(t, path, "PRAGMA application_id = 77") }, messages.JournalCorrupt},
-		"no database": {func(t *testing.T, path string) {
-			if err := os.WriteFile(path, []byte(strings.Repeat("Somebody wants to keep this.\n", 500)), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}, messages.JournalCorrupt},
 		"a journal": {func(t *testing.T, path string) {
 			if err := os.Rename(past(t, false), path); err != nil {
 				t.Fatal(err)
@@ -280,7 +276,7 @@ func TestAFileThatIsNotTheIndexIsRefused(t *testing.T) {
 			}
 			j := mustOpen(t, path, options{})
 			for range 2 {
-				_, err := j.OpenTexts()
+				_, err := j.OpenTexts(nil)
 				if messages.CodeOf(err) != c.code || !strings.Contains(err.Error(), path+textsSuffix) {
 					t.Fatalf("opened with %v, want %s", err, c.code)
 				}
@@ -298,10 +294,92 @@ func TestAFileThatIsNotTheIndexIsRefused(t *testing.T) {
 	}
 }
 
+// A file whose header is damaged is nobody's that could be told: search goes on
+// with a new one, and what stood there is kept. Whatever was in the header, no
+// byte of it turns search off.
+func TestADamagedHeaderIsMadeAnewAndKeptAside(t *testing.T) {
+	const headerBytes = 100 // https://sqlite.org/fileformat.html#the_database_header
+	for name, spoil := range map[string]func(whole []byte) []byte{
+		"overwritten": func(whole []byte) []byte {
+			return append(bytes.Repeat([]byte{0xA5}, headerBytes), whole[headerBytes:]...)
+		},
+		"zeroed":      func(whole []byte) []byte { return append(make([]byte, headerBytes), whole[headerBytes:]...) },
+		"no database": func([]byte) []byte { return []byte(strings.Repeat("Somebody wants to keep this.\n", 500)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := past(t, true)
+			whole, err := os.ReadFile(path + textsSuffix)
+			if err != nil {
+				t.Fatal(err)
+			}
+			damaged := spoil(whole)
+			for _, kept := range []string{".damaged", ".damaged-2", ".damaged-3"} {
+				if err := os.WriteFile(path+textsSuffix, damaged, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				var log bytes.Buffer
+				j := mustOpen(t, path, options{})
+				texts, err := j.OpenTexts(slog.New(slog.NewTextHandler(&log, nil)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				wantTruth(t, texts)
+				if err := j.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if aside, err := os.ReadFile(path + textsSuffix + kept); err != nil || !bytes.Equal(aside, damaged) {
+					t.Fatalf("%s is not what stood there: %v", kept, err)
+				}
+				if said := log.String(); !strings.Contains(said, "level=WARN") || !strings.Contains(said, "reason=") || !strings.Contains(said, kept) {
+					t.Fatalf("the log says %q", said)
+				}
+			}
+		})
+	}
+	t.Run("any byte of it", func(t *testing.T) {
+		path := past(t, true)
+		for at := range headerBytes {
+			flip(t, path+textsSuffix, at)
+			j := mustOpen(t, path, options{})
+			wantTruth(t, mustOpenTexts(t, j))
+			if err := j.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// Why an index is made anew is logged; one that is right says nothing.
+func TestAnIndexSaysWhyItIsMadeAnew(t *testing.T) {
+	for want, spoil := range map[string]func(t *testing.T, path string){
+		"": func(*testing.T, string) {},
+		"level=INFO msg=\"the text index is made anew": func(t *testing.T, path string) { raw(t, path, fmt.Sprintf("PRAGMA user_version = %d", textsVersion-1)) },
+		"level=WARN msg=\"the text index is made anew": func(t *testing.T, path string) { scribble(t, path, pageBytes) },
+		"of another journal":                           func(t *testing.T, path string) { raw(t, path, "UPDATE state SET sum = sum + 1") },
+	} {
+		path := past(t, true)
+		spoil(t, path+textsSuffix)
+		var log bytes.Buffer
+		j := mustOpen(t, path, options{})
+		texts, err := j.OpenTexts(slog.New(slog.NewTextHandler(&log, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantTruth(t, texts)
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if said := log.String(); !strings.Contains(said, want) || want == "" && said != "" || strings.Contains(said, "kept=") {
+			t.Errorf("the log says %q, want %q", said, want)
+		}
+	}
+}
+
 func TestAJournalHasOneIndexOpen(t *testing.T) {
 	j := mustOpen(t, newPath(t), options{})
 	first := mustOpenTexts(t, j)
-	if _, err := j.OpenTexts(); messages.CodeOf(err) != messages.JournalLocked {
+	if _, err := j.OpenTexts(nil); messages.CodeOf(err) != messages.JournalLocked {
 		t.Fatalf("opened twice: %v", err)
 	}
 	if err := first.Close(); err != nil {

@@ -27,9 +27,15 @@ func (t *Texts) open(ctx context.Context) error {
 	return err
 }
 
+// Why an index that can be read is made anew, too.
+var (
+	errStrange = errors.New("it is of another journal, or of one that was restored since")
+	errRemoved = errors.New("its file is gone")
+)
+
 // load opens the file and compares it with the journal.
 func (t *Texts) load(ctx context.Context) (good bool, err error) {
-	c, err := openTexts(t.path)
+	c, err := t.openTexts()
 	if err != nil {
 		return false, err
 	}
@@ -38,9 +44,15 @@ func (t *Texts) load(ctx context.Context) (good bool, err error) {
 		pos, sum = s.ColumnInt64(0), s.ColumnInt64(1)
 		return false
 	})
-	if err == nil && pos > 0 && !t.knows(ctx, pos, sum) || isDamage(err) {
+	if err == nil && pos > 0 && !t.knows(ctx, pos, sum) {
+		err = errStrange
+	}
+	if errors.Is(err, errStrange) || isDamage(err) {
 		c.discard()
-		return false, ctx.Err() // damaged, of another journal, or of one that was restored since
+		if ctx.Err() == nil {
+			t.remade(err)
+		}
+		return false, ctx.Err()
 	}
 	if err != nil {
 		err = fault(t.path, "reading it", err)
@@ -84,10 +96,14 @@ func (t *Texts) remake(ctx context.Context) error {
 }
 
 // doubt has the file made anew by the next round.
-func (t *Texts) doubt() {
+func (t *Texts) doubt(why error) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
+	known := t.rotten
 	t.rotten, t.at = true, -1
+	t.mu.Unlock()
+	if !known {
+		t.remade(why)
+	}
 }
 
 func (t *Texts) isRotten() bool {
@@ -127,7 +143,7 @@ func (t *Texts) catchUp(ctx context.Context) error {
 		err = t.index(ctx, chunk, last)
 		if isDamage(err) && !healed { // in this round, so that nobody who waits for it hears of that
 			healed = true
-			t.doubt()
+			t.doubt(err)
 			t.drop()
 			continue
 		}
@@ -141,7 +157,7 @@ func (t *Texts) catchUp(ctx context.Context) error {
 // failed gets the follower ready for another round.
 func (t *Texts) failed(ctx context.Context, err error) error {
 	if isDamage(err) {
-		t.doubt()
+		t.doubt(err)
 	}
 	t.drop() // its transaction is rolled back
 	return interrupted(ctx, t.path, "indexing", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
 	"sync"
 	"time"
@@ -21,6 +22,7 @@ import (
 // waits for it, and never holds up an append: it only reads the journal.
 type Texts struct {
 	j    *Journal
+	log  *slog.Logger
 	path string
 	pool *pool
 
@@ -52,14 +54,18 @@ var _ journal.Texts = (*Texts)(nil)
 // searches: so that a busy journal is indexed in large pieces.
 const settleTime = 500 * time.Millisecond
 
-// OpenTexts opens the journal's text index, and makes one where there is none or
-// an older one. A journal has one open at a time: messages.JournalLocked. A file
-// of another program under its name is messages.JournalCorrupt, and stays as it
-// is; an index of a newer Parley is messages.JournalNewer. Closing the journal
-// closes it.
-func (j *Journal) OpenTexts() (*Texts, error) {
+// OpenTexts opens the journal's text index, and makes one where there is none, an
+// older one or a damaged one; the log, which may be nil, tells why. A journal has
+// one open at a time: messages.JournalLocked. An SQLite file of another program
+// under its name is messages.JournalCorrupt, and stays as it is; a file that can
+// be read by nobody is kept aside; an index of a newer Parley is
+// messages.JournalNewer. Closing the journal closes it.
+func (j *Journal) OpenTexts(log *slog.Logger) (*Texts, error) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
 	ctx, stop := context.WithCancel(context.Background())
-	t := &Texts{j: j, path: j.path + textsSuffix, stop: stop, ended: make(chan struct{}), kick: make(chan struct{}, 1), round: make(chan struct{})}
+	t := &Texts{j: j, log: log, path: j.path + textsSuffix, stop: stop, ended: make(chan struct{}), kick: make(chan struct{}, 1), round: make(chan struct{})}
 	if !j.texts.CompareAndSwap(nil, t) {
 		stop()
 		return nil, messages.Refuse(messages.JournalLocked, "the text index %s is open already", t.path)
@@ -193,7 +199,7 @@ func (t *Texts) wait(ctx context.Context) error {
 func (t *Texts) search(ctx context.Context, doing string, read func(*conn) error) error {
 	for again := true; ; again = false {
 		if _, err := os.Lstat(t.path); errors.Is(err, fs.ErrNotExist) && again {
-			t.doubt()
+			t.doubt(errRemoved)
 		}
 		err := t.wait(ctx)
 		if messages.CodeOf(err) == messages.JournalCorrupt && again { // and is to be made anew by now
@@ -206,7 +212,7 @@ func (t *Texts) search(ctx context.Context, doing string, read func(*conn) error
 		if messages.CodeOf(err) != messages.JournalCorrupt || !again {
 			return err
 		}
-		t.doubt()
+		t.doubt(err)
 	}
 }
 

@@ -31,7 +31,7 @@ func textHarness(t *testing.T, path string) journaltest.TextHarness {
 
 func mustOpenTexts(t *testing.T, j *Journal) *Texts {
 	t.Helper()
-	texts, err := j.OpenTexts()
+	texts, err := j.OpenTexts(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,11 +2,13 @@ package sqlite
 
 import (
 	"cmp"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"strings"
 
@@ -26,7 +28,7 @@ func isTexts(path string) bool { return strings.HasSuffix(path, textsSuffix) }
 // (sessionlog.SemanticText): raise it with them, and every index is made anew.
 const (
 	textsApplicationID = 0x50726c78 // "Prlx"
-	textsVersion       = 2
+	textsVersion       = 3
 )
 
 // The tables of the index. It is derived: whatever is doubtful about it, it is
@@ -154,23 +156,27 @@ func countSpans(row fts5.Context, result sqlite3.Context, _ ...sqlite3.Value) {
 	result.ResultInt64(spans)
 }
 
+// errOlder is why the index of an older version is made anew.
+var errOlder = errors.New("it is one of an older version")
+
 // openTexts opens the index and makes it ready to be written: its tables are
 // those of this version. Files of other programs are refused, as in prepare. One
-// of ours that is so damaged that it cannot be opened is made anew.
-func openTexts(path string) (*conn, error) {
-	if err := touch(path); err != nil {
-		return nil, fault(path, "opening it", err)
+// of ours that is older or damaged is made anew, and so is one that is so damaged
+// that nobody can say whose it is; that one is kept aside.
+func (t *Texts) openTexts() (*conn, error) {
+	if err := touch(t.path); err != nil {
+		return nil, fault(t.path, "opening it", err)
 	}
-	c, again, err := tryTexts(path)
-	if again || messages.CodeOf(err) == messages.JournalCorrupt && isOurTexts(path) {
-		if err := removeTexts(path); err != nil {
+	c, again, err := tryTexts(t.path)
+	if again != nil {
+		if err := t.makeWay(again); err != nil {
 			return nil, err
 		}
-		if err := touch(path); err != nil {
-			return nil, fault(path, "opening it", err)
+		if err := touch(t.path); err != nil {
+			return nil, fault(t.path, "opening it", err)
 		}
-		if c, again, err = tryTexts(path); again {
-			err = messages.Refuse(messages.JournalIO, "the text index %s cannot be made", path)
+		if c, again, err = tryTexts(t.path); again != nil {
+			err = messages.Refuse(messages.JournalIO, "the text index %s cannot be made: %v", t.path, again)
 		}
 	}
 	if err != nil {
@@ -179,21 +185,69 @@ func openTexts(path string) (*conn, error) {
 	return c, nil
 }
 
-// tryTexts is openTexts with the file as it is. again says that it is ours and
-// must be made anew.
-func tryTexts(path string) (c *conn, again bool, err error) {
+// tryTexts is openTexts with the file as it is. again says why it must be made anew.
+func tryTexts(path string) (c *conn, again, err error) {
 	if c, err = dialTexts(path, textsCacheKiB); err != nil {
-		return nil, false, err
+		if messages.CodeOf(err) == messages.JournalCorrupt {
+			return nil, err, nil
+		}
+		return nil, nil, err
 	}
-	if again, err = c.prepareTexts(); err != nil || again {
+	if again, err = c.prepareTexts(); err != nil || again != nil {
 		c.discard()
 		c = nil
 	}
 	return c, again, err
 }
 
-// isOurTexts says whether a file that SQLite cannot open names itself as an index
-// that this version may throw away.
+// makeWay takes away a file that must be made anew.
+func (t *Texts) makeWay(why error) error {
+	if isOurTexts(t.path) {
+		t.remade(why)
+		return removeTexts(t.path)
+	}
+	aside, err := freeName(t.path + damagedSuffix)
+	if err == nil {
+		err = os.Rename(t.path, aside)
+	}
+	if err != nil {
+		return fault(t.path, "moving it aside", err)
+	}
+	t.remade(why, slog.String("kept", aside), slog.String("note", "it may hold texts of sessions; remove it if nobody needs it"))
+	return removeTexts(t.path) // what stands beside it
+}
+
+// damagedSuffix makes the name under which a damaged file is kept.
+const damagedSuffix = ".damaged"
+
+// freeName returns the name, or the first of it with a number that no file has.
+func freeName(name string) (string, error) {
+	for n := 2; ; n++ {
+		free := name
+		if n > 2 {
+			free = fmt.Sprintf("%s-%d", name, n-1)
+		}
+		if _, err := os.Lstat(free); err != nil {
+			if errors.Is(err, fs.ErrNotExist) {
+				err = nil
+			}
+			return free, err
+		}
+	}
+}
+
+// remade logs why the index is made anew. An older one is no trouble.
+func (t *Texts) remade(why error, more ...slog.Attr) {
+	level := slog.LevelWarn
+	if errors.Is(why, errOlder) {
+		level = slog.LevelInfo
+	}
+	attrs := append([]slog.Attr{slog.String("file", t.path), slog.String("reason", why.Error())}, more...)
+	t.log.LogAttrs(context.Background(), level, "the text index is made anew from the logs", attrs...)
+}
+
+// isOurTexts says whether a file names itself as an index that this version may
+// throw away, also where SQLite cannot open it.
 func isOurTexts(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
@@ -208,19 +262,21 @@ func isOurTexts(path string) bool {
 		binary.BigEndian.Uint32(head[68:]) == textsApplicationID && binary.BigEndian.Uint32(head[60:]) <= textsVersion
 }
 
-// prepareTexts makes the tables, unless they are there. again says that the file
-// is ours and must be made anew.
-func (c *conn) prepareTexts() (again bool, err error) {
+// prepareTexts makes the tables, unless they are there. again says why the file
+// must be made anew.
+func (c *conn) prepareTexts() (again, err error) {
 	app, version, tables, err := c.identify()
 	switch {
+	case isDamage(err) || errors.Is(err, sqlite3.NOTADB):
+		return err, nil
 	case err != nil:
-		return false, fault(c.path, "reading it", err)
+		return nil, fault(c.path, "reading it", err)
 	case app == textsApplicationID && version > textsVersion:
-		return false, messages.Refuse(messages.JournalNewer, "the text index %s has schema %d; this build knows schema %d: run the newer version, or remove the file", c.path, version, textsVersion)
+		return nil, messages.Refuse(messages.JournalNewer, "the text index %s has schema %d; this build knows schema %d: run the newer version, or remove the file", c.path, version, textsVersion)
 	case app == textsApplicationID && version < textsVersion:
-		return true, nil
+		return errOlder, nil
 	case app != textsApplicationID && (app != 0 || tables > 0):
-		return false, messages.Refuse(messages.JournalCorrupt, "%s stands where the text index belongs, and is an SQLite file of another program (application id %#x): move it away", c.path, app)
+		return nil, messages.Refuse(messages.JournalCorrupt, "%s stands where the text index belongs, and is an SQLite file of another program (application id %#x): move it away", c.path, app)
 	}
 	if app == 0 {
 		if err = c.Exec(fmt.Sprintf("PRAGMA page_size = %d", pageBytes)); err == nil {
@@ -242,9 +298,9 @@ func (c *conn) prepareTexts() (again bool, err error) {
 		err = c.checksummed()
 	}
 	if isDamage(err) && app == textsApplicationID {
-		return true, nil
+		return err, nil
 	}
-	return false, fault(c.path, "setting it up", err)
+	return nil, fault(c.path, "setting it up", err)
 }
 
 // checksummed fails unless every page is compared with its checksum when it is

@@ -48,7 +48,7 @@ func BenchmarkTraces(b *testing.B) {
 	}); err != nil {
 		b.Fatal(err)
 	}
-	texts, err := log.OpenTexts()
+	texts, err := log.OpenTexts(nil)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -21,6 +21,9 @@ type Past struct {
 	Texts   journal.Texts
 	// Off switches search off; what needs no search goes on (S-162).
 	Off bool
+	// Unindexed says that there is no search though nobody switched it off: its
+	// index could not be opened.
+	Unindexed bool
 	// Live says whether a session is loaded in this process. It must be quick.
 	Live func(session string) bool
 	// Volatile says that nothing of the journal outlives this process (S-021).
@@ -72,6 +75,9 @@ func (p Past) Children(ctx context.Context, parents []string) ([]Session, error)
 func (p Past) Search(ctx context.Context, s *Search) (Page, error) {
 	if p.Off {
 		return Page{}, messages.Refuse(messages.QuerySearchDisabled, "search is switched off")
+	}
+	if p.Unindexed {
+		return Page{}, messages.Refuse(messages.QueryIndexFailed, "the text index could not be opened when the node was started")
 	}
 	q, err := p.query(s)
 	if err != nil {

@@ -29,7 +29,7 @@ func TestQueryToolVectorsOnSQLite(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		texts, err := log.OpenTexts()
+		texts, err := log.OpenTexts(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
