@@ -21,19 +21,28 @@ import (
 type ArchivedLog struct {
 	Path    string // of its file in the tree, with slashes
 	Problem error  // why it is not to be imported, nil for none; it is a refusal or the file system's
+	// Stray says that the file has the ending of a log, and no header of one: it
+	// may be anything. Problem says what is wrong with it as a log.
+	Stray bool
 }
 
 // logFile is the name of a log (L-036): the oldest generation has the plain one,
 // later ones say which they are, and a compressed one that it is.
 var logFile = regexp.MustCompile(`^session(?:\.v([1-9][0-9]{0,8}))?\.jsonl(?:\.zstd)?$`)
 
+// plainFile is the name of a log that stands by itself, as `parley export` makes
+// them: its header says whose it is.
+var plainFile = regexp.MustCompile(`\.jsonl(?:\.zstd)?$`)
+
 // Archive finds the logs of a tree in which every session has a folder of its
 // own (L-036), sorted by path: the whole tree with its projects, or a part of it.
 // Where a folder holds a log in several generations, the newest is the one that
-// counts: the others are what it was before it was translated. Each is to be
-// given to Import. Its error is the file system's, for the tree itself.
+// counts: the others are what it was before it was translated. In folders that
+// are no session's, every file *.jsonl with a session's header is a log. Each is
+// to be given to Import. Its error is the file system's, for the tree itself.
 func Archive(tree fs.FS) ([]ArchivedLog, error) {
 	var found []ArchivedLog
+	plain := map[string][]ArchivedLog{} // by the session
 	err := fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil && name == ".":
@@ -50,14 +59,53 @@ func Archive(tree fs.FS) ([]ArchivedLog, error) {
 		}
 		if log, ok := newest(tree, name, files); ok {
 			found = append(found, log)
+			return nil
+		}
+		for _, file := range files {
+			if !plainFile.MatchString(file.Name()) || !file.Type().IsRegular() {
+				continue
+			}
+			log := ArchivedLog{Path: path.Join(name, file.Name())}
+			header, err := archivedHeader(tree, log.Path)
+			if err != nil {
+				log.Stray, log.Problem = true, messages.Refuse(messages.BadLog, "it has no session's header: %v", err)
+				found = append(found, log)
+				continue
+			}
+			plain[header.ID] = append(plain[header.ID], log)
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the tree of logs: %w", err)
 	}
+	found = append(found, distinct(plain, found)...)
 	slices.SortFunc(found, func(a, b ArchivedLog) int { return strings.Compare(a.Path, b.Path) })
 	return found, nil
+}
+
+// distinct refuses the logs that stand by themselves where there are several of
+// one session, or one in its own folder: which is the right one is not to be told.
+func distinct(plain map[string][]ArchivedLog, foldered []ArchivedLog) (logs []ArchivedLog) {
+	folders := map[string]string{}
+	for _, log := range foldered {
+		if !log.Stray {
+			folders[path.Base(path.Dir(log.Path))] = log.Path
+		}
+	}
+	for id, all := range plain {
+		for i, log := range all {
+			other := folders[sessionlog.SessionSegment(id)]
+			if other == "" && len(all) > 1 {
+				other = all[(i+1)%len(all)].Path
+			}
+			if other != "" {
+				log.Problem = messages.Refuse(messages.BadLog, "%s is a log of the same session %q; import the right one by itself", other, id)
+			}
+			logs = append(logs, log)
+		}
+	}
+	return logs
 }
 
 // newest chooses among the files of one folder.
@@ -93,7 +141,7 @@ func misplaced(tree fs.FS, name string) error {
 	}
 	folder := path.Base(path.Dir(name))
 	if own := sessionlog.SessionSegment(header.ID); own != folder {
-		return messages.Refuse(messages.BadLog, "it is the log of session %q, whose folder is named %s; import the file by itself if it is meant", header.ID, own)
+		return messages.Refuse(messages.BadLog, "it is the log of session %q and stands in the folder %s, where the session's own would be named %s; import the file by itself if it is meant", header.ID, folder, own)
 	}
 	return nil
 }

@@ -52,8 +52,8 @@ func TestArchive(t *testing.T) {
 		"--srv-app--/a/session.jsonl":          "",
 		"--srv-app--/b~002F1/session.v3.jsonl": "",
 		"_no-cwd/c/session.jsonl.zstd":         "",
-		"_no-cwd/copy of c/session.jsonl":      `the log of session "c", whose folder is named c`,
-		"_no-cwd/copy of d/session.jsonl.zstd": `the log of session "d", whose folder is named d`,
+		"_no-cwd/copy of c/session.jsonl":      `the log of session "c" and stands in the folder copy of c, where the session's own would be named c`,
+		"_no-cwd/copy of d/session.jsonl.zstd": `the log of session "d" and stands in the folder copy of d`,
 		"_no-cwd/both/session.jsonl":           "two logs of one generation, session.jsonl and session.jsonl.zstd",
 		"_no-cwd/damaged/session.jsonl":        "", // for the import to say
 	} {
@@ -72,6 +72,52 @@ func TestArchive(t *testing.T) {
 	logs, err = parley.Archive(part)
 	require.NoError(t, err)
 	require.Equal(t, []parley.ArchivedLog{{Path: "session.jsonl"}}, logs)
+}
+
+// Logs that stand by themselves, as `parley export -o` writes them, are named by
+// their headers. Of two of one session neither is taken.
+func TestArchiveOfPlainFiles(t *testing.T) {
+	t.Parallel()
+	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
+	logs, err := parley.Archive(fstest.MapFS{
+		"any name.jsonl":          file(logOf("one")),
+		"deeper/two.jsonl.zstd":   file(string(compressed(t, logOf("two")))),
+		"notes.jsonl":             file(`{"note":"no log"}` + "\n"),
+		"empty.jsonl":             file(""),
+		"readme.txt":              file(logOf("text")),
+		"twice.jsonl":             file(logOf("twice")),
+		"deeper/twice-old.jsonl":  file(logOf("twice")),
+		"own/session.jsonl":       file(logOf("own")),
+		"own/session-old.jsonl":   file(logOf("own")),
+		"copies/own.jsonl":        file(logOf("own")),
+		"b~002F1/session.v3.json": file(logOf("b/1")),
+	})
+	require.NoError(t, err)
+	found, strays := map[string]string{}, []string{}
+	for _, log := range logs {
+		found[log.Path] = ""
+		if log.Problem != nil {
+			found[log.Path] = log.Problem.Error()
+		}
+		if log.Stray {
+			strays = append(strays, log.Path)
+		}
+	}
+	for path, want := range map[string]string{
+		"any name.jsonl": "", "deeper/two.jsonl.zstd": "", "own/session.jsonl": "",
+		"notes.jsonl": "no session's header", "empty.jsonl": "no session's header",
+		"twice.jsonl":            `deeper/twice-old.jsonl is a log of the same session "twice"`,
+		"deeper/twice-old.jsonl": `twice.jsonl is a log of the same session "twice"`,
+		"copies/own.jsonl":       `own/session.jsonl is a log of the same session "own"`,
+	} {
+		got, there := found[path]
+		require.True(t, there, path)
+		require.Contains(t, got, want, path)
+		require.Equal(t, want == "", got == "", got)
+		delete(found, path)
+	}
+	require.Empty(t, found)
+	require.Equal(t, []string{"empty.jsonl", "notes.jsonl"}, strays)
 }
 
 func TestArchiveOfNothing(t *testing.T) {

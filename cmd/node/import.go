@@ -25,9 +25,11 @@ its questions that wait, which can be answered here from then on. It is taken
 whole or not at all. A session that exists is neither changed nor replaced. A
 compressed log (Zstandard) is taken for what it holds.
 
-Of a DIR, every log in it is taken, as other programs keep them: a folder per
-session, with its session.jsonl or session.jsonl.zstd. What is here already is
-passed over, so the same command may be given again.
+Of a DIR, every log in it is taken: files *.jsonl as "parley export -o" writes
+them, whatever their names, and a folder per session with its session.jsonl, as
+other programs keep them; each may be compressed (.zstd). What is here already is
+passed over, so the same command may be given again. So is a *.jsonl that is no
+log, with a word. Of two such files of one session neither is taken.
 
 A log that was cut at the end of a line looks like the log of a session that had
 come so far. The number of events is printed, and that it ends in the middle of a

@@ -97,12 +97,26 @@ func TestAFolderOfLogsIsImported(t *testing.T) {
 	require.Len(t, doc["refused"], 2)
 	r = n.run(t, "import", dir)
 	require.Equal(t, 35, r.exit, r.err)
-	require.Contains(t, r.out, `refused --w--/copy/session.jsonl: it is the log of session "one", whose folder is named one`)
+	require.Contains(t, r.out, `refused --w--/copy/session.jsonl: it is the log of session "one" and stands in the folder copy`)
 	require.Contains(t, r.out, "refused --w--/torn/session.jsonl: the log cannot be imported: line 5: the last line has no line feed")
 	require.True(t, strings.HasSuffix(r.out, "0 imported, 3 here already, 2 refused\n"), r.out)
 	require.Equal(t, 2, n.run(t, "import", dir, "--as", "x").exit)
 	n.stop(syscall.SIGTERM)
 	require.NotZero(t, n.run(t, "import", dir).exit, "nobody is there")
+}
+
+// What export writes to a folder, import takes from it.
+func TestAFolderOfExportsIsImported(t *testing.T) {
+	t.Parallel()
+	n := serveNode(t)
+	dir := t.TempDir()
+	for name, text := range map[string]string{"a.jsonl": packedLog("one"), "b.jsonl": packedLog("two"), "notes.jsonl": "{}\n"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	r := n.run(t, "import", dir)
+	require.Zero(t, r.exit, r.err)
+	require.Regexp(t, `^imported session one: 704 events\nimported session two: 704 events\npassed over notes.jsonl: it has no session's header: .*\n2 imported, 0 here already, 0 refused\n$`, r.out)
+	n.stop(syscall.SIGTERM)
 }
 
 // Where a log ends is known from its lines, in whatever pieces they come.

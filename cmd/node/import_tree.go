@@ -15,6 +15,8 @@ type importedJSON struct {
 	Imported []sessionJSON `json:"imported"`
 	Existing []string      `json:"existing"` // paths of logs whose sessions were here
 	Refused  []refusedJSON `json:"refused"`
+	// PassedOver are files *.jsonl that are no logs.
+	PassedOver []refusedJSON `json:"passedOver"`
 }
 
 type refusedJSON struct {
@@ -31,13 +33,13 @@ func (c *cli) importTree(ctx context.Context, dir string) error {
 		return usage("name a folder that holds logs", "cannot read the folder: %v", err)
 	}
 	if len(logs) == 0 {
-		return usage("a session's log is a file session.jsonl or session.jsonl.zstd in a folder of its own", "there is no log in %s", dir)
+		return usage("a session's log is a file *.jsonl, as `parley export -o` writes it, or session.jsonl in a folder of its own, compressed (.zstd) or not", "there is no log in %s", dir)
 	}
 	node, err := c.dial()
 	if err != nil {
 		return err
 	}
-	done := importedJSON{Imported: []sessionJSON{}, Existing: []string{}, Refused: []refusedJSON{}}
+	done := importedJSON{Imported: []sessionJSON{}, Existing: []string{}, Refused: []refusedJSON{}, PassedOver: []refusedJSON{}}
 	for _, log := range logs {
 		row, err := importArchived(ctx, node, tree, log)
 		refusal := (*trouble)(nil)
@@ -45,6 +47,11 @@ func (c *cli) importTree(ctx context.Context, dir string) error {
 			refusal = asTrouble(err)
 		}
 		switch {
+		case log.Stray:
+			done.PassedOver = append(done.PassedOver, refusedJSON{log.Path, refusal.code, refusal.text})
+			if !c.json {
+				c.printf("passed over %s: %s\n", oneLine(log.Path), oneLine(refusal.text))
+			}
 		case err == nil:
 			done.Imported = append(done.Imported, sessionOf(row))
 			if !c.json {
