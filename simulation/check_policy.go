@@ -24,6 +24,7 @@ var policyInvariants = []Invariant{
 	{"taken back by somebody", "a message leaves unread only if somebody has taken it back", []string{"P2", "Q-109"}, takenBackBySomebody},
 	{"listed until acknowledged", "what was listed and not acknowledged is listed again", []string{"P2", "F6"}, listedUntilAcknowledged},
 	{"a take-over keeps timed questions", "a timed call that was open when another root took over can be answered late", []string{"P2", "Q-143"}, aTakeOverKeepsQuestions},
+	{"an end is somebody's", "how a call has ended, and through whom, is recorded with its result; of a take-over, for each call that it ends", []string{"P1", "Q-071"}, anEndIsSomebodys},
 	{"joined to its equal", "who asks again is joined to the question that it asked, and to no other", []string{"P5"}, joinedToItsEqual},
 	{"a request ends its own wait", "the end of a request ends the wait of its attempt, and of no other", []string{"P5", "Q-065"}, aRequestEndsItsOwn},
 	{"a turn ends its calls", "no call of a turn is open when the turn has ended", []string{"L-050", "P7"}, aTurnEndsItsCalls},
@@ -429,6 +430,32 @@ func aTakeOverKeepsQuestions(e *Evidence) {
 			}
 		}
 	}
+}
+
+// anEndIsSomebodys leaves out what failed as it was asked: it has had no end of
+// its own, and nobody has lost to it.
+func anEndIsSomebodys(e *Evidence) {
+	for a, l := range e.lives {
+		r, ended := l.result()
+		if !ended || l.wait < 0 || a.commit[r.seq] == a.commit[l.wait] {
+			continue
+		}
+		by, took := a.tookOver(a.commit[r.seq])
+		if !slices.ContainsFunc(l.settled, func(s settledAt) bool {
+			return a.commit[s.seq] == a.commit[r.seq] && (!took || s.Outcome == "root_changed" && s.By == by)
+		}) {
+			e.at(a, r.seq).fail("call %s ended at event %d, taken over by %q, and no record with it says so. %s", l.call, r.seq, by, a.story(l.call))
+		}
+	}
+}
+
+// tookOver is who took the session over in a commit.
+func (a *account) tookOver(commit int) (root string, took bool) {
+	i := slices.IndexFunc(a.roots, func(r rootAt) bool { return a.commit[r.seq] == commit })
+	if i < 0 {
+		return "", false
+	}
+	return a.roots[i].root, true
 }
 
 func repliesComeFirst(e *Evidence) {

@@ -166,6 +166,12 @@ var policyLies = []liesOf{
 		{"a take-over keeps timed questions", "timed call c6 was open when r2 took over", func(d doctor) {
 			d.reword(d.find(sessionlog.TypeToolResult, "c6"), string(sessionlog.CodeOutcomeUnknown), string(messages.AskAborted))
 		}, "settled stays settled, index is the fold"},
+		{"an end is somebody's", "call c6 ended at event", func(d doctor) {
+			d.reword(d.find(sessionlog.TypeSettled, "c6", "root_changed"), "root_changed", "failed")
+		}, ""},
+		{"an end is somebody's", "call c3 ended at event", func(d doctor) {
+			d.reword(d.find(sessionlog.TypeSettled, "c3"), `"c3"`, `"c9"`)
+		}, "losers are told who won"},
 		{"a request ends its own wait", "attempt r1/c4/3 ended at event", func(d doctor) {
 			d.saying("a", "EndForeground").Cmd.(*messages.EndForegroundRequest).Attempt = "r1/c4/4"
 		}, ""},

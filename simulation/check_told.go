@@ -512,8 +512,8 @@ func losersAreTold(e *Evidence) {
 
 // won: the log has a settlement, from before a party was told of it.
 func (a *account) won(s *Said, call string, w *messages.Settlement) bool {
-	if rejects(s.Cmd) && w.GetOutcome() == "pending" && w.GetBy() == "" {
-		return true // lost to whatever made it pending
+	if rejects(s.Cmd) && w.GetOutcome() == "pending" && w.GetBy() == "" { // lost to whatever made it pending, unless that was a take-over
+		return slices.ContainsFunc(a.ends(s.Step, s.Answer.Sent), func(seq int64) bool { return a.latestOutcome(call, seq) != "root_changed" })
 	}
 	return slices.ContainsFunc(a.settled, func(r settledAt) bool {
 		outcome := r.Outcome
@@ -523,6 +523,16 @@ func (a *account) won(s *Said, call string, w *messages.Settlement) bool {
 		return r.CallID == call && outcome == w.GetOutcome() && r.By == w.GetBy() && r.SubmissionID == w.GetSubmissionId() &&
 			a.stamp(r.seq).Step <= s.Answer.Sent
 	})
+}
+
+// latestOutcome is what the log says last of a call before seq.
+func (a *account) latestOutcome(call string, seq int64) (outcome string) {
+	for _, r := range a.settled {
+		if r.CallID == call && r.seq < seq {
+			outcome = r.Outcome
+		}
+	}
+	return outcome
 }
 
 // Durable before told.
