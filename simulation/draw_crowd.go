@@ -38,6 +38,30 @@ func (d *drawing) borrowed() {
 	}
 }
 
+// regretted: people answer late, take it back and answer once more: in the same
+// words under the same id, or otherwise; while others do, and the agent looks.
+func (d *drawing) regretted() {
+	p := d.p
+	p.For = d.ms(6_000, 9_000)
+	p.Network.Drop = 0
+	p.Network.DelayMax = pick(d, 0, 3*time.Millisecond, 30*time.Millisecond)
+	p.Disk.DelayMax = pick(d, 0, d.ms(1, 20), d.ms(20, 200))
+	p.Sessions = []SessionPlan{{Name: "s1", Host: d.IntN(p.Hosts)}}
+	at := askedAt + time.Second + d.ms(300, 2_000)
+	p.Parties = []PartyPlan{{Kind: AgentParty, Name: "as1", Session: "s1", Root: "r1", Host: d.IntN(p.Hosts), Acts: []Act{{Verb: doUntil, For: askedAt},
+		{Verb: doStart, Call: oneCall, For: time.Second}, {Verb: doUntil, For: at + pick(d, d.ms(0, 500), d.ms(2_000, 4_000))}, {Verb: pick(d, doTake, doCollect)}}}}
+	act := func(verb string, with ...string) Act {
+		return Act{Verb: verb, Call: oneCall, With: pick(d, append(with, "")...)}
+	}
+	for i := range 1 + d.IntN(2) {
+		acts := []Act{{Verb: doUntil, For: at + d.ms(0, 100)}, act(doSubmit), act(doTakeBack), {Verb: doWait, For: d.ms(0, 1_000)}, act(doSubmit)}
+		if d.chance(50) {
+			acts = append(acts, act(doTakeBack), act(doSubmit, "new", "new"), act(doSubmit))
+		}
+		d.person(fmt.Sprintf("p%ds1", i+1), d.IntN(p.Hosts), acts...)
+	}
+}
+
 // early: a host stands still while a claim is opened and its call is asked, and
 // finds then that the disk has failed their session: the claim opens itself again,
 // and one of its two openings meets the call.

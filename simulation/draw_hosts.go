@@ -41,6 +41,8 @@ var scenes = []struct {
 	{1, 1, (*drawing).torn},
 	{2, 1, (*drawing).unheard},
 	{2, 1, (*drawing).early},
+	{1, 1, (*drawing).regretted},
+	{1, 1, (*drawing).nearer},
 }
 
 // scene draws, now and then, a world that is all about one thing, which worlds

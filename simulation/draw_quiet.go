@@ -41,6 +41,25 @@ func (d *drawing) asleep() {
 	}
 }
 
+// nearer: a session is unloaded with a question that nobody listens to, and that
+// ends long before the only one that was due when the sweeper looked last.
+func (d *drawing) nearer() {
+	p := d.p
+	p.For = d.ms(24_000, 28_000)
+	p.Rules.Passivate = 900 * time.Millisecond
+	p.Network = NetworkPlan{DelayMax: pick(d, 0, 3*time.Millisecond, 30*time.Millisecond)}
+	p.Disk = DiskPlan{DelayMax: pick(d, 0, d.ms(1, 20))}
+	host := d.IntN(p.Hosts)
+	p.Sessions = []SessionPlan{{Name: "s1", Host: host}, {Name: "s2", Host: host}}
+	agent := func(session string, acts ...Act) {
+		p.Parties = append(p.Parties, PartyPlan{Kind: AgentParty, Name: "a" + session, Session: session, Root: "r1", Host: d.IntN(p.Hosts), Acts: acts})
+	}
+	agent("s2", Act{Verb: doUntil, For: askedAt}, Act{Verb: doStart, Call: "a2q1", For: 10 * time.Minute}, Act{Verb: doWait, For: d.ms(10, 500)},
+		pick(d, Act{Verb: doLeave, Call: "a2q1"}, Act{Verb: doWait}))
+	agent("s1", Act{Verb: doUntil, For: d.ms(5_500, 9_000)}, Act{Verb: doStart, Call: oneCall, For: pick(d, 5*time.Second, 10*time.Second)},
+		Act{Verb: doWait, For: d.ms(50, 500)}, Act{Verb: doLeave, Call: oneCall}, Act{Verb: doWait, For: d.ms(12_000, 14_000)}, Act{Verb: pick(d, doTake, doCollect)})
+}
+
 // steps: an agent goes from step to step while people speak to it, and what it
 // sends arrives twice, or is answered in vain.
 func (d *drawing) steps() {
