@@ -325,7 +325,7 @@ func TestRaces(t *testing.T) {
 		}
 	})
 
-	t.Run("refusal by a zombie: a no that can change is proved, validation and SETTLED are not", func(t *testing.T) {
+	t.Run("refusal by a zombie: a no that can change is proved, validation is not", func(t *testing.T) {
 		r := newRig(t)
 		r.pend("c1")
 		r.queue("c1", "s1")
@@ -349,6 +349,9 @@ func TestRaces(t *testing.T) {
 		require.True(t, proved(messages.BadRequest, &messages.DismissRequest{Session: "s1", CallId: "c2"}), "it may not be open any more")
 		require.False(t, proved(messages.BadRequest, submitReq("c2", "")))
 		n := r.Proofs
+		r.accepted("queued", submitReq("c1", "s1"))
+		require.Equal(t, n+1, r.Proofs, "its reply may have been taken back")
+		n = r.Proofs
 		r.do(askReq("c3"))
 		require.Equal(t, n+1, r.Proofs, "an answer from the fold is proved to be the truth")
 	})

@@ -307,6 +307,7 @@ func (s *Session) join(now Now, a asking) (Effects, bool) {
 			waiting := s.waiting(now, c)
 			waiting.Joined = c.wait.attempt
 			fx.Replies = append(fx.Replies, Reply{a.from, waiting})
+			fx.Proof = true // as of an attempt that is asked again
 			return fx, true
 		}
 	}

@@ -203,6 +203,15 @@ func TestJoin(t *testing.T) {
 			require.Equal(t, "settled", got.GetState())
 		})
 	})
+	t.Run("one that is open, after a proof that it is: where the session went on without us, it may have ended", func(t *testing.T) {
+		r := newRig(t)
+		r.ask("c1", watched)
+		proofs := r.Proofs
+		res := r.do(askReq("c2", watched)).(*messages.AskResponse)
+		require.NotNil(t, res.GetWaiting())
+		require.Equal(t, "try-c1", res.GetJoined())
+		require.Equal(t, proofs+1, r.Proofs)
+	})
 	t.Run("one whose reply was the result of a repeat, which was lost too", func(t *testing.T) {
 		each(t, func(t *testing.T, r *rig, between func()) {
 			r.ask("c1", watched)

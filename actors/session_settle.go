@@ -80,7 +80,8 @@ func (s *Session) expired(call string) *messages.Error {
 	return &messages.Error{Code: messages.Settled, Text: settledText(w), Winner: w}
 }
 
-// submitAgain answers a repeated submission from what is recorded of it.
+// submitAgain answers a repeated submission from what is recorded of it, after a
+// proof: its reply may have been taken back where the session went on without us.
 func (s *Session) submitAgain(from Addr, req *messages.SubmitRequest) (Effects, bool) {
 	r, known := s.past.submission(req.GetSubmissionId())
 	if !known {
@@ -89,7 +90,7 @@ func (s *Session) submitAgain(from Addr, req *messages.SubmitRequest) (Effects, 
 	if err := s.usedElsewhere(req); err != nil {
 		return s.refuse(from, err), true
 	}
-	return Effects{Replies: []Reply{{from, &messages.SubmitResponse{Settlement: settlement(r), Repeated: true}}}}, true
+	return s.reply(from, &messages.SubmitResponse{Settlement: settlement(r), Repeated: true}), true
 }
 
 // usedElsewhere refuses a submission id that was accepted for another call.
@@ -254,6 +255,7 @@ func (s *Session) recordReply(now Now, m Record) Effects {
 	}
 	var fx Effects
 	if r, known := s.past.submission(req.GetSubmissionId()); known && r.CallID == req.GetCallId() {
+		fx.Proof = true // as of one that was recorded when it came
 		s.toInbox(&fx, Recorded{Corr: m.Corr, End: End{Settlement: settlement(r)}, Again: true}) // twice in flight
 		return fx
 	}
