@@ -44,8 +44,8 @@ func (w *World) ended(what string, host, to int) {
 	}
 }
 
-// hears is what a party is told now, by the line that was said last, and its host
-// said at a step.
-func (w *World) hears(sent int, m messages.Message) Heard {
-	return Heard{At: w.now, Step: w.steps, Sent: sent, Line: w.trace.n, Msg: m}
+// hears is what a party is told now, by the line that was said last: which of
+// its tries that answers, and when its host said it, in steps of the world.
+func (w *World) hears(asks, sent int, m messages.Message) Heard {
+	return Heard{At: w.now, Step: w.steps, Sent: sent, Asks: asks, Line: w.trace.n, Msg: m}
 }

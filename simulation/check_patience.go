@@ -13,10 +13,23 @@ var patienceInvariants = []Invariant{
 	{"the patient are told", "whoever sends a command once is told of it, however often its session begins anew or moves", []string{"P1", "P2", "P7"}, thePatientAreTold},
 	{"a claim comes back", "a claim that is held while its session begins anew holds again, and no deadline ends its call", []string{"Q-082", "Q-086"}, aClaimComesBack},
 	{"shown what waits", "who asks what waits is told what waited at one time between asking and hearing", []string{"P2", "P6", "Q-104"}, shownWhatWaits},
+	{"what waits still waits", "who asks again is told that its call waits only if it waited at one time between asking and hearing", []string{"P1", "P6", "Q-157"}, whatWaitsStillWaits},
 }
 
 // sessionOpens is how long a session may take to be unloaded and opened again.
 const sessionOpens = 3_000
+
+func whatWaitsStillWaits(e *Evidence) {
+	for s, cmd := range said[*messages.AskRequest](e) {
+		a := e.account(cmd.GetSession())
+		for _, w := range s.Waiting {
+			l := e.attached(cmd, &w)
+			if l != nil && !slices.ContainsFunc(a.ends(w.Asks, w.Sent), func(seq int64) bool { return l.stateBefore(seq) == open }) {
+				e.on(w.Line).fail("%s asked %s at step %d and was told at step %d that it waits. %s", s.Party, cmd.GetAttempt(), w.Asks, w.Sent, a.story(l.call))
+			}
+		}
+	}
+}
 
 func thePatientAreTold(e *Evidence) {
 	for _, s := range e.History.Said {

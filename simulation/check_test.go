@@ -254,6 +254,10 @@ func TestEveryInvariantCanFail(t *testing.T) {
 			w.Msg = proto.Clone(w.Msg).(messages.Message)
 			w.Msg.(*messages.AskResponse).GetWaiting().DeadlineMs++
 		}, ""},
+		{"what waits still waits", "was told at step", func(d doctor) {
+			s := d.saying("a", "Ask", "q1")
+			s.Waiting[0].Asks, s.Waiting[0].Sent = s.Answer.Step, s.Answer.Step+1
+		}, ""},
 		{"told the same", "before it was", func(d doctor) {
 			s := *d.saying("p", "Submit", "sub-4")
 			s.Answer = &Heard{At: s.Answer.At, Line: s.Answer.Line, Step: s.Answer.Step + 1, Sent: s.Answer.Sent + 1, Msg: proto.Clone(s.Answer.Msg).(messages.Message)}

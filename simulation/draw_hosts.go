@@ -43,6 +43,7 @@ var scenes = []struct {
 	{2, 1, (*drawing).early},
 	{1, 1, (*drawing).regretted},
 	{1, 1, (*drawing).nearer},
+	{3, 2, (*drawing).bereft},
 }
 
 // scene draws, now and then, a world that is all about one thing, which worlds
@@ -155,6 +156,45 @@ func (d *drawing) relay() {
 	}
 	for i := range 3 {
 		d.person(fmt.Sprintf("p%ds1", i+1), 0, speaks()...)
+	}
+}
+
+// bereft: a session was given to another host, where its question ends, or is asked
+// anew, or its late answer is taken back. At the host that had it, and does not
+// know, people and copies of its agent say again what they said before, and nothing
+// is written.
+func (d *drawing) bereft() {
+	p := d.p
+	p.Hosts, p.For = 2, d.ms(8_000, 10_000)
+	p.Network = NetworkPlan{DelayMax: pick(d, 0, 3*time.Millisecond, 30*time.Millisecond)}
+	p.Disk = DiskPlan{DelayMax: pick(d, 0, d.ms(1, 20))}
+	p.Rules.Passivate = 0
+	p.Sessions = []SessionPlan{{Name: "s1"}}
+	given := askedAt + d.ms(1_500, 2_500)
+	p.Faults = append(p.Faults, FaultPlan{At: given, What: faultMove, Session: "s1", Host: 1, For: time.Minute})
+	then, later := given+d.ms(50, 300), func() Act { return Act{Verb: doUntil, For: given + d.ms(500, 2_000)} }
+	agent := func(host int, acts ...Act) {
+		p.Parties = append(p.Parties, PartyPlan{Kind: AgentParty, Name: fmt.Sprintf("as1n%d", len(p.Parties)), Session: "s1", Root: "r1", Host: host, Acts: acts})
+	}
+	on := func(verb, with string) Act { return Act{Verb: verb, Call: oneCall, With: with} }
+	ask, again, anew := on(doStart, "watched"), on(doAgain, ""), on(doStart, "anew")
+	ask.For, again.For, anew.For = time.Second, time.Minute, time.Second
+	switch d.IntN(4) {
+	case 0, 1:
+		ask.For, ask.With = time.Minute, pick(d, "watched", "watched", "legacy")
+		agent(0, Act{Verb: doUntil, For: askedAt}, ask)
+		agent(1, Act{Verb: doUntil, For: then}, pick(d, on(doWithdraw, ""), Act{Verb: doAbort}))
+		for range 1 + d.IntN(2) {
+			agent(0, later(), pick(d, ask, again))
+		}
+	case 2:
+		agent(0, Act{Verb: doUntil, For: askedAt}, ask)
+		agent(1, Act{Verb: doUntil, For: then}, anew)
+		d.person("p1s1", 0, Act{Verb: doUntil, For: askedAt + d.ms(100, 900)}, on(doSubmit, ""), later(), on(doSubmit, pick(d, "new", "new+reject")))
+	case 3:
+		agent(0, Act{Verb: doUntil, For: askedAt}, ask)
+		d.person("p1s1", 0, Act{Verb: doUntil, For: askedAt + d.ms(1_050, 1_400)}, on(doSubmit, ""), Act{Verb: doUntil, For: then},
+			Act{Verb: doMove}, on(doTakeBack, ""), Act{Verb: doMove}, later(), on(doSubmit, ""))
 	}
 }
 

@@ -58,6 +58,7 @@ type Heard struct {
 	At   int64
 	Step int // when it was heard, in steps of the world
 	Sent int // when its host said it, likewise
+	Asks int // when the try was sent that it answers, likewise
 	Line int // of the trace, that says it
 	Msg  messages.Message
 }

@@ -62,6 +62,7 @@ type rpc struct {
 	cmd      messages.Command
 	said     *Said
 	tries    int
+	asks     []int // when each was sent, in steps of the world
 	host     *host
 	waiting  bool // of an ask: it is durable
 	final    bool
@@ -87,6 +88,7 @@ func (r *rpc) send() {
 	p, w := r.party, r.party.w
 	r.tries++
 	r.said.Tries = r.tries
+	r.asks = append(r.asks, w.steps)
 	try := r.tries
 	h := w.hosts[(p.host+r.tries/2)%len(w.hosts)]
 	if !p.plan.Patient {
@@ -217,24 +219,24 @@ func (r *rpc) take(try, sent int, m messages.Message) {
 		}
 	}
 	if a, ok := m.(*messages.AskResponse); ok && a.GetWaiting() != nil {
-		r.said.Waiting = append(r.said.Waiting, r.party.w.hears(sent, m))
+		r.said.Waiting = append(r.said.Waiting, r.party.w.hears(r.asks[try-1], sent, m))
 		r.waiting = true
 		if !r.party.plan.Patient {
 			r.watch(aliveWithin)
 		}
 		return
 	}
-	r.settle(sent, m)
+	r.settle(try, sent, m)
 }
 
-func (r *rpc) settle(sent int, m messages.Message) {
+func (r *rpc) settle(try, sent int, m messages.Message) {
 	r.final, r.answer = true, m
 	r.unwatch()
 	if r.host != nil {
 		delete(r.host.served, r)
 	}
 	r.party.w.say(r.party.name, KindTold, r.party.w.brief(r.cmd)+": "+r.party.w.brief(m))
-	r.said.Answer = new(r.party.w.hears(sent, m))
+	r.said.Answer = new(r.party.w.hears(r.asks[try-1], sent, m))
 	if r.onAnswer != nil {
 		r.onAnswer()
 	}
