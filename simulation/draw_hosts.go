@@ -160,9 +160,9 @@ func (d *drawing) relay() {
 }
 
 // bereft: a session was given to another host, where its question ends, or is asked
-// anew, or its late answer is taken back. At the host that had it, and does not
-// know, people and copies of its agent say again what they said before, and nothing
-// is written.
+// anew, or its late answer is taken back, or its turn ends. At the host that had it,
+// and does not know, people and copies of its agent say again what they said before,
+// or go on, and nothing is written.
 func (d *drawing) bereft() {
 	p := d.p
 	p.Hosts, p.For = 2, d.ms(8_000, 10_000)
@@ -179,7 +179,7 @@ func (d *drawing) bereft() {
 	on := func(verb, with string) Act { return Act{Verb: verb, Call: oneCall, With: with} }
 	ask, again, anew := on(doStart, "watched"), on(doAgain, ""), on(doStart, "anew")
 	ask.For, again.For, anew.For = time.Second, time.Minute, time.Second
-	switch d.IntN(4) {
+	switch d.IntN(5) {
 	case 0, 1:
 		ask.For, ask.With = time.Minute, pick(d, "watched", "watched", "legacy")
 		agent(0, Act{Verb: doUntil, For: askedAt}, ask)
@@ -195,6 +195,10 @@ func (d *drawing) bereft() {
 		agent(0, Act{Verb: doUntil, For: askedAt}, ask)
 		d.person("p1s1", 0, Act{Verb: doUntil, For: askedAt + d.ms(1_050, 1_400)}, on(doSubmit, ""), Act{Verb: doUntil, For: then},
 			Act{Verb: doMove}, on(doTakeBack, ""), Act{Verb: doMove}, later(), on(doSubmit, ""))
+	case 4:
+		agent(0, Act{Verb: doUntil, For: askedAt}, Act{Verb: doTurn})
+		agent(1, Act{Verb: doUntil, For: then}, Act{Verb: pick(d, doAbort, doEnd)})
+		agent(0, Act{Verb: doUntil, For: given - d.ms(100, 400)}, Act{Verb: doAttach}, later(), Act{Verb: doTurn})
 	}
 }
 
