@@ -23,6 +23,7 @@ var policyInvariants = []Invariant{
 	{"one speaks", "only the agent that a session has attached writes in its name", []string{"Q-043", "P6"}, oneSpeaks},
 	{"taken back by somebody", "a message leaves unread only if somebody has taken it back", []string{"P2", "Q-109"}, takenBackBySomebody},
 	{"listed until acknowledged", "what was listed and not acknowledged is listed again", []string{"P2", "F6"}, listedUntilAcknowledged},
+	{"a list admits what it lists", "what leaves the inbox with a list is in that list", []string{"P2", "P4"}, aListAdmitsWhatItLists},
 	{"a take-over keeps timed questions", "a timed call that was open when another root took over can be answered late", []string{"P2", "Q-143"}, aTakeOverKeepsQuestions},
 	{"an end is somebody's", "how a call has ended, and through whom, is recorded with its result; of a take-over, for each call that it ends", []string{"P1", "Q-071"}, anEndIsSomebodys},
 	{"joined to its equal", "who asks again is joined to the question that it asked, and to no other", []string{"P5"}, joinedToItsEqual},
@@ -345,13 +346,17 @@ func takenBackBySomebody(e *Evidence) {
 // listedUntilAcknowledged: a list of everything holds what earlier lists held,
 // unless their token was shown.
 func listedUntilAcknowledged(e *Evidence) {
+	given := map[string]bool{} // tokens, by the session that gave them
+	for t := range told[*messages.CollectRepliesRequest, *messages.CollectRepliesResponse](e) {
+		given[t.cmd.GetSession()+" "+t.msg.GetToken()] = true
+	}
 	said := map[string]int64{} // tokens that were shown, and the step at which they first were
 	for _, s := range e.History.Said {
 		cmd, ok := s.Cmd.(*messages.CollectRepliesRequest)
 		if !ok {
 			continue
 		}
-		if key := cmd.GetSession() + " " + itoa(listNumber(cmd.GetAfter())); cmd.GetAfter() != "" {
+		if key := cmd.GetSession() + " " + itoa(listNumber(cmd.GetAfter())); given[cmd.GetSession()+" "+cmd.GetAfter()] {
 			if at, before := said[key]; !before || int64(s.Step) < at {
 				said[key] = int64(s.Step)
 			}
@@ -391,12 +396,38 @@ func listedUntilAcknowledged(e *Evidence) {
 				continue
 			}
 			for _, id := range sortedIDs(keysOf(open), func(s string) string { return s }) {
-				if !slices.Contains(h.Shown, id) {
+				if !slices.Contains(h.Shown, id) && a.room(h, id) {
 					e.at(a, h.seq).fail("session %s: list %d at event %d does not hold %s of list %d, which nobody has acknowledged", a.name, h.List, h.seq, id, open[id])
 				}
 			}
 			for _, id := range h.Shown {
 				open[id] = h.List
+			}
+		}
+	}
+}
+
+// listBytesMax is how long the texts of a list are together, if they are not one.
+const listBytesMax = 256 << 10
+
+// room: a list would have had some for a message, too.
+func (a *account) room(h handedAt, id string) bool {
+	bytes := 0
+	for _, id := range append(slices.Clip(h.Shown), id) {
+		if q := a.byID[id]; q != nil {
+			bytes += len(q.Text())
+		}
+	}
+	return bytes <= listBytesMax
+}
+
+func aListAdmitsWhatItLists(e *Evidence) {
+	for _, a := range e.accounts {
+		for _, h := range a.handed {
+			for _, m := range a.messages {
+				if with := func(seq int64) bool { return a.commit[seq] == a.commit[h.seq] }; h.List != 0 && slices.ContainsFunc(m.admitted, with) && !slices.Contains(h.Shown, m.ID) {
+					e.at(a, h.seq).fail("session %s: message %s was admitted with list %d at event %d, and is not in it", a.name, m.ID, h.List, h.seq)
+				}
 			}
 		}
 	}

@@ -134,10 +134,16 @@ var policyLies = []liesOf{
 		}, ""},
 		{"taken back by somebody", "message reply12 of session s1 was taken back", func(d doctor) {
 			d.saying("p", "WithdrawMessage").Cmd.(*messages.WithdrawMessageRequest).MessageId = "reply14"
-		}, "durable before told"},
+		}, "durable before told, one register"},
 		{"listed until acknowledged", "list 1 is acknowledged at event", func(d doctor) {
 			d.saying("a", "CollectReplies", "after=").Cmd.(*messages.CollectRepliesRequest).After = ""
 		}, ""},
+		{"listed until acknowledged", "list 1 is acknowledged at event", func(d doctor) {
+			d.saying("a", "CollectReplies", "after=").Cmd.(*messages.CollectRepliesRequest).After = "r1-another"
+		}, ""},
+		{"a list admits what it lists", "message reply14 was admitted with list 1", func(d doctor) {
+			d.reword(d.find(sessionlog.TypeDelivered, "reply14"), "reply14", "reply7")
+		}, "seen once"},
 		{"listed until acknowledged", "does not hold reply14 of list 2, which nobody has acknowledged", func(d doctor) {
 			d.push(sessionlog.DeliveredRecord{List: 2, Shown: []string{"reply14"}}.Event(), sessionlog.DeliveredRecord{List: 3, Shown: []string{}}.Event())
 		}, "lists once"},

@@ -144,7 +144,7 @@ func (e *Evidence) operations(q *question) []porcupine.Operation {
 		case *messages.BeginStepRequest, *messages.AdmitMessagesRequest, *messages.CollectRepliesRequest:
 			e.admitting(q, s)
 		case *messages.WithdrawMessageRequest:
-			q.takingBack(s, cmd)
+			e.takingBack(q, s, cmd)
 		case interface{ GetCallId() string }:
 			if cmd.GetCallId() == q.call {
 				e.command(q, s)
@@ -446,10 +446,15 @@ func (q *question) answeredBy(list []*messages.InboxMessage) bool {
 	return slices.ContainsFunc(list, func(m *messages.InboxMessage) bool { return m.GetReplyTo() == q.call })
 }
 
-// takingBack withdraws a queued reply, should it be to this question.
-func (q *question) takingBack(s *Said, _ *messages.WithdrawMessageRequest) {
+// takingBack withdraws a queued reply, should it be to this question: the one that
+// it names, so that a repeat takes back no other.
+func (e *Evidence) takingBack(q *question, s *Said, cmd *messages.WithdrawMessageRequest) {
+	i := e.becameReply(q, cmd.GetMessageId())
+	if i < 0 {
+		return
+	}
 	apply := func(r register) register {
-		if r.is == replied {
+		if r.is == replied && int(r.queued) == i+1 {
 			r.is, r.last, r.fates[r.queued-1], r.queued = continued, "reply_withdrawn", takenBack, 0
 		}
 		return r
@@ -460,7 +465,18 @@ func (q *question) takingBack(s *Said, _ *messages.WithdrawMessageRequest) {
 	}
 	if m, ok := s.Answer.Msg.(*messages.WithdrawMessageResponse); ok && m.GetReopenedCallId() == q.call {
 		q.add("reply taken back", s.Step, s.Answer, func(r register) (register, bool) {
-			return apply(r), r.is == replied || slices.Contains(r.fates[:], takenBack)
+			return apply(r), r.fates[i] == late || r.fates[i] == takenBack
 		})
 	}
+}
+
+// becameReply is the place of the submission that became a reply, as its sender was
+// told; -1: it is none to this question.
+func (e *Evidence) becameReply(q *question, message string) int {
+	for t := range told[*messages.SubmitRequest, *messages.SubmitResponse](e) {
+		if t.cmd.GetSession() == q.session && t.cmd.GetCallId() == q.call && t.msg.GetSettlement().GetMessageId() == message {
+			return q.number(t.cmd.GetSubmissionId())
+		}
+	}
+	return -1
 }

@@ -49,7 +49,7 @@ func (d *drawing) regretted() {
 	p.Sessions = []SessionPlan{{Name: "s1", Host: d.IntN(p.Hosts)}}
 	at := askedAt + time.Second + d.ms(300, 2_000)
 	p.Parties = []PartyPlan{{Kind: AgentParty, Name: "as1", Session: "s1", Root: "r1", Host: d.IntN(p.Hosts), Acts: []Act{{Verb: doUntil, For: askedAt},
-		{Verb: doStart, Call: oneCall, For: time.Second}, {Verb: doUntil, For: at + pick(d, d.ms(0, 500), d.ms(2_000, 4_000))}, {Verb: pick(d, doTake, doCollect)}}}}
+		{Verb: doStart, Call: oneCall, For: time.Second, With: pick(d, "", "hurried")}, {Verb: doUntil, For: at + pick(d, d.ms(0, 500), d.ms(2_000, 4_000))}, {Verb: pick(d, doTake, doCollect)}}}}
 	act := func(verb string, with ...string) Act {
 		return Act{Verb: verb, Call: oneCall, With: pick(d, append(with, "")...)}
 	}
@@ -59,6 +59,27 @@ func (d *drawing) regretted() {
 			acts = append(acts, act(doTakeBack), act(doSubmit, "new", "new"), act(doSubmit))
 		}
 		d.person(fmt.Sprintf("p%ds1", i+1), d.IntN(p.Hosts), acts...)
+	}
+}
+
+// lists: the agents of two sessions list what people said, at such length now and
+// then that it does not fit, and show each other's tokens.
+func (d *drawing) lists() {
+	p := d.p
+	p.For = d.ms(5_000, 8_000)
+	p.Network.Drop = 0
+	p.Network.DelayMax = pick(d, 0, 3*time.Millisecond, 30*time.Millisecond)
+	p.Disk.DelayMax = pick(d, 0, d.ms(1, 20))
+	p.Sessions = []SessionPlan{{Name: "s1", Host: d.IntN(p.Hosts)}, {Name: "s2", Host: d.IntN(p.Hosts)}}
+	for _, s := range p.Sessions {
+		acts := append([]Act{{Verb: doUntil, For: d.ms(1_000, 2_000)}, {Verb: doCollect}}, d.times(2+d.IntN(4), func() []Act {
+			return []Act{{Verb: doWait, For: d.ms(50, 1_000)}, pick(d, Act{Verb: doCollect}, Act{Verb: doForget}, Act{Verb: doCollect, With: "foreign"})}
+		})...)
+		p.Parties = append(p.Parties, PartyPlan{Kind: AgentParty, Name: "a" + s.Name, Session: s.Name, Root: "r1", Host: d.IntN(p.Hosts), Acts: acts})
+		length := pick(d, "", "long")
+		p.Parties = append(p.Parties, PartyPlan{Kind: PersonParty, Name: "p" + s.Name, Session: s.Name, Host: d.IntN(p.Hosts), Acts: append([]Act{{Verb: doUntil, For: askedAt}}, d.times(3+d.IntN(4), func() []Act {
+			return []Act{{Verb: doSteer, With: length}, {Verb: doWait, For: pick(d, 0, 0, d.ms(1, 1_000))}}
+		})...)})
 	}
 }
 

@@ -44,6 +44,7 @@ var scenes = []struct {
 	{1, 1, (*drawing).regretted},
 	{1, 1, (*drawing).nearer},
 	{3, 2, (*drawing).bereft},
+	{2, 1, (*drawing).lists},
 }
 
 // scene draws, now and then, a world that is all about one thing, which worlds

@@ -159,7 +159,7 @@ func (p *party) agentDoes(l *Loop, act Act, started map[string]*rpc) {
 	case doClaim:
 		p.admit(l, p.mark(l))
 	case doCollect, doForget:
-		p.collect(l, act.Verb == doForget)
+		p.collect(l, act)
 	case doReceive:
 		l.do(&messages.AcknowledgeRequest{Session: s, CallId: act.Call})
 	case doListen:
@@ -223,11 +223,17 @@ func (p *party) asking(act Act) *messages.AskRequest {
 	if strings.Contains(act.With, "absent") && ask.GetMode() != messages.Mode_MODE_LEGACY {
 		ask.AnswererPresent = false
 	}
+	if strings.Contains(act.With, "hurried") {
+		ask.WaitMaxMs = hurriedMS
+	}
 	if p.step > 0 {
 		ask.Turn, ask.Step = p.turn, p.step
 	}
 	return ask
 }
+
+// hurriedMS is how long a client lets a call run that is in a hurry.
+const hurriedMS = 900
 
 // alive are the attempts of the requests that this party still waits for.
 func (p *party) alive() (attempts []string) {
@@ -280,11 +286,29 @@ func (p *party) admit(l *Loop, ids []string) {
 	}
 }
 
-func (p *party) collect(l *Loop, lose bool) {
-	r, ok := l.do(&messages.CollectRepliesRequest{Session: p.session, Root: p.root, After: p.token}).(*messages.CollectRepliesResponse)
-	if ok && !lose {
+func (p *party) collect(l *Loop, act Act) {
+	after := p.token
+	if act.With == "foreign" {
+		after = p.w.tokenBeside(p.session)
+	}
+	r, ok := l.do(&messages.CollectRepliesRequest{Session: p.session, Root: p.root, After: after}).(*messages.CollectRepliesResponse)
+	if ok && act.Verb != doForget {
 		p.token = r.GetToken()
 	}
+}
+
+// tokenBeside is the first token that was told of a list of another session; empty:
+// there is none.
+func (w *World) tokenBeside(session string) string {
+	for _, s := range w.History.Said {
+		if s.Cmd.GetSession() == session || s.Answer == nil {
+			continue
+		}
+		if r, ok := s.Answer.Msg.(*messages.CollectRepliesResponse); ok && r.GetToken() != "" {
+			return r.GetToken()
+		}
+	}
+	return ""
 }
 
 // Verbs of people.
@@ -354,10 +378,16 @@ func (p *party) personDoes(l *Loop, act Act) {
 	}
 }
 
+// longWords are so many that a list of replies has room for four who speak at length.
+const longWords = 4_600
+
 // steer says something, for the next step or for the next turn.
 func (p *party) steer(l *Loop, act Act) {
 	cmd := &messages.SteerRequest{Session: p.session, MessageId: p.w.newID("said-"), Text: "a word of " + p.name, By: p.name}
-	if act.With == "later" {
+	if strings.Contains(act.With, "long") {
+		cmd.Text += strings.Repeat(", and another", longWords)
+	}
+	if strings.Contains(act.With, "later") {
 		cmd.List = string(sessionlog.NextTurn)
 	}
 	l.do(cmd)

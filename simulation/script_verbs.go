@@ -14,7 +14,7 @@ type verb struct {
 	says  string
 }
 
-var asking = []string{"legacy", "watched", "two", "absent", "anew", "live"}
+var asking = []string{"legacy", "watched", "two", "absent", "anew", "live", "hurried"}
 
 // verbs are those of the language, in the order of its page.
 var verbs = []verb{
@@ -36,7 +36,7 @@ var verbs = []verb{
 	{name: doMark, kind: AgentParty, says: "marks what waits for its turn, and does not admit it yet"},
 	{name: doAdmit, kind: AgentParty, says: "admits what it has marked"},
 	{name: doClaim, kind: AgentParty, says: "marks what waits for its turn, and admits it"},
-	{name: doCollect, kind: AgentParty, says: "lists late replies, and acknowledges the list before"},
+	{name: doCollect, kind: AgentParty, words: []string{"foreign"}, says: "lists late replies, and acknowledges the list before; or shows the token of a list of another session"},
 	{name: doForget, kind: AgentParty, says: "lists late replies, and loses the list"},
 	{name: doReceive, kind: AgentParty, call: true, says: "acknowledges the call: its result has arrived"},
 	{name: doListen, kind: AgentParty, span: "for", says: "waits until a message waits, but no longer"},
@@ -54,7 +54,7 @@ var verbs = []verb{
 	{name: doPass, kind: PersonParty, call: true, says: "hands the question on"},
 	{name: doDismiss, kind: PersonParty, call: true, says: "closes a blocking question"},
 	{name: doTakeBack, kind: PersonParty, call: true, says: "takes the reply that its late answer became back"},
-	{name: doSteer, kind: PersonParty, words: []string{"later"}, says: "says something that no question asked for, for the next step; or for the next turn"},
+	{name: doSteer, kind: PersonParty, words: []string{"later", "long"}, says: "says something that no question asked for, for the next step; or for the next turn; or at length"},
 	{name: doMove, kind: PersonParty, says: "goes on at the next host"},
 	{name: doCrash, kind: PersonParty, span: "for", says: "its process dies, and comes back after a time"},
 
