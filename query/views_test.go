@@ -429,3 +429,22 @@ func (l leaving) Read(ctx context.Context, session string, from int64, limit int
 	defer l.leave()
 	return l.Reader.Read(ctx, session, from, limit)
 }
+
+// A packed row is one record: a page that would end inside of it goes on to its end.
+func TestAPageOfALogCutsNoPackedRow(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t)
+	row := `{"type":"text-chunks","seq0":0,"time0":9,"data":{"turn":1,"step":1,"index":0,"dt":[1,1,1,1],"texts":["a","b","c","d","e"]}}`
+	events, err := sessionlog.DecodeRecord(nil, []byte(row), 10)
+	require.NoError(t, err)
+	require.Len(t, events, 5)
+	events = append(events, sessionlog.NewEvent(sessionlog.TypeTitle, json.RawMessage(`{"title":"letters"}`)).At(5, 20))
+	appended := make(chan error, 1)
+	j.Append(journal.Batch{Session: "old", Header: &sessionlog.Header{Version: sessionlog.V0, ID: "old", CreatedAt: 1}, Events: events},
+		func(_ journal.Appended, err error) { appended <- err })
+	require.NoError(t, <-appended)
+	page, err := query.New(j, at(0)).Log(t.Context(), &messages.ReadLogRequest{Session: "old", Limit: 2})
+	require.NoError(t, err)
+	require.Equal(t, []string{row}, page.GetEvents())
+	require.Equal(t, int64(5), page.GetNextSeq())
+}

@@ -154,6 +154,18 @@ func TestFifoKeepsOrderAndGivesMemoryBack(t *testing.T) {
 			want++
 		}
 	}
+	for range 200 { // more than half of what it holds is behind it when it is full
+		f.push(next)
+		next++
+	}
+	for range 150 {
+		equal(t, "order", f.pop().(int), want)
+		want++
+	}
+	for range 1000 {
+		f.push(next)
+		next++
+	}
 	for f.len() > 0 {
 		equal(t, "order", f.pop().(int), want)
 		want++
