@@ -725,7 +725,7 @@ func seenOnce(e *Evidence) {
 			key := a.name + " " + m.GetId()
 			for _, before := range shown[key] {
 				atOnce := s.Step < before.s.Answer.Step // and taken in either order
-				if before.by == root && !sameRequest(before.s, s) && (!atOnce || !sameRequest(s, before.s)) && !repeats(shown[key], before.s, s) {
+				if before.by == root && !sameRequest(before.s, s) && (!atOnce || !sameRequest(s, before.s)) && !e.askedBoth(root, before.s, s) {
 					e.heard(s).fail("%s was shown message %s by %s, and had been by %s", s.Party, m.GetId(), brief(s.Cmd), brief(before.s.Cmd))
 				}
 			}
@@ -734,9 +734,14 @@ func seenOnce(e *Evidence) {
 	}
 }
 
-// repeats: both ask for what one before them got.
-func repeats(shown []showing, a, b *Said) bool {
-	return slices.ContainsFunc(shown, func(first showing) bool { return first.s != a && sameRequest(first.s, a) && sameRequest(first.s, b) })
+// askedBoth: both ask for what one said before them, in the same name, whether or not
+// that one heard of it.
+func (e *Evidence) askedBoth(root string, a, b *Said) bool {
+	return slices.ContainsFunc(e.History.Said, func(first *Said) bool {
+		r, ok := first.Cmd.(interface{ GetRoot() string })
+		return ok && r.GetRoot() == root && first != a && first != b && first.Step < b.Step &&
+			first.Cmd.GetSession() == b.Cmd.GetSession() && sameRequest(first, a) && sameRequest(first, b)
+	})
 }
 
 // sameRequest: the second asks for what the first got, by its name.
