@@ -255,8 +255,8 @@ func (s *Session) recordReply(now Now, m Record) Effects {
 	}
 	var fx Effects
 	if r, known := s.past.submission(req.GetSubmissionId()); known && r.CallID == req.GetCallId() {
-		fx.Proof = true // as of one that was recorded when it came
-		s.toInbox(&fx, Recorded{Corr: m.Corr, End: End{Settlement: settlement(r)}, Again: true}) // twice in flight
+		fx.Proof = true // twice in flight: as of one that was recorded when it came
+		s.toInbox(&fx, Recorded{Corr: m.Corr, End: End{Settlement: settlement(r)}, Again: true})
 		return fx
 	}
 	err := s.usedElsewhere(req)
