@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -86,9 +87,17 @@ func aClaimIsToldWhatIsLeft(e *Evidence) {
 			right = h.Never
 		}
 		if !right {
-			e.on(h.Line).fail("%s opened %s at %d and held it at %d: it was told that %d ms are left, for ever %v; its deadline is %d. %s", h.Party, h.Call, h.Opened, h.Framed, h.LeftMS, h.Never, deadline, a.story(h.Call))
+			e.on(h.Line).fail("%s opened %s at %d and held it at %d: it was told that %s; its deadline is %d. %s", h.Party, h.Call, h.Opened, h.Framed, h.left(), deadline, a.story(h.Call))
 		}
 	}
+}
+
+// left is what a claim was told of its wait.
+func (h *Hold) left() string {
+	if h.Never {
+		return "it waits for ever"
+	}
+	return fmt.Sprintf("%d ms are left", h.LeftMS)
 }
 
 func aClaimIsToldOnce(e *Evidence) {

@@ -54,7 +54,7 @@ var keyLies = liesOf{keyed, []lie{
 	{"the bell counts what is unread", "3 results are unread", func(d doctor) {
 		lied[*messages.AwaitInboxResponse](d.saying("a", "AwaitInbox")).Undelivered = 3
 	}, ""},
-	{"a claim is told what is left", "for ever false", func(d doctor) { d.History.Holds[0].Never = false }, ""},
+	{"a claim is told what is left", "it was told that 0 ms are left", func(d doctor) { d.History.Holds[0].Never = false }, ""},
 	{"a claim is told once", "was told 2 times", func(d doctor) { d.History.Holds[0].Frames++ }, ""},
 	{"a late claim is told of the end", "told that nobody knows it", func(d doctor) {
 		d.History.Holds = append(d.History.Holds, &Hold{Party: "o", Session: "s1", Call: "k3", Opened: 20_000, Over: 20_010, How: "unknown"})

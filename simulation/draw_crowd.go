@@ -5,16 +5,23 @@ import (
 	"time"
 )
 
+// together: all that happens is in one session, and nothing that is said is lost or
+// takes long. The world heals within a time from lo to hi, in milliseconds.
+func (d *drawing) together(lo, hi int) {
+	p := d.p
+	p.For = d.ms(lo, hi)
+	p.Network.Drop = 0
+	p.Network.DelayMax = pick(d, 0, 3*time.Millisecond, 30*time.Millisecond)
+	p.Disk.DelayMax = pick(d, 0, d.ms(1, 20), d.ms(20, 200))
+	p.Sessions = []SessionPlan{{Name: "s1", Host: d.IntN(p.Hosts)}}
+}
+
 // borrowed: people answer two questions at one moment under one submission id, as
 // clients do that make an id once and keep it. Who comes second is refused, and
 // its question goes on: to another answer, or to its deadline.
 func (d *drawing) borrowed() {
 	p := d.p
-	p.For = d.ms(8_000, 12_000)
-	p.Network.Drop = 0
-	p.Network.DelayMax = pick(d, 0, 3*time.Millisecond, 30*time.Millisecond)
-	p.Disk.DelayMax = pick(d, 0, d.ms(1, 20), d.ms(20, 200))
-	p.Sessions = []SessionPlan{{Name: "s1", Host: d.IntN(p.Hosts)}}
+	d.together(8_000, 12_000)
 	wait := pick(d, time.Second, 2*time.Second, 5*time.Second)
 	at := askedAt + pick(d, d.ms(100, int(wait.Milliseconds())), wait+d.ms(300, 2_000))
 	calls := []string{oneCall, otherCall}
@@ -42,11 +49,7 @@ func (d *drawing) borrowed() {
 // words under the same id, or otherwise; while others do, and the agent looks.
 func (d *drawing) regretted() {
 	p := d.p
-	p.For = d.ms(6_000, 9_000)
-	p.Network.Drop = 0
-	p.Network.DelayMax = pick(d, 0, 3*time.Millisecond, 30*time.Millisecond)
-	p.Disk.DelayMax = pick(d, 0, d.ms(1, 20), d.ms(20, 200))
-	p.Sessions = []SessionPlan{{Name: "s1", Host: d.IntN(p.Hosts)}}
+	d.together(6_000, 9_000)
 	at := askedAt + time.Second + d.ms(300, 2_000)
 	p.Parties = []PartyPlan{{Kind: AgentParty, Name: "as1", Session: "s1", Root: "r1", Host: d.IntN(p.Hosts), Acts: []Act{{Verb: doUntil, For: askedAt},
 		{Verb: doStart, Call: oneCall, For: time.Second, With: pick(d, "", "hurried")}, {Verb: doUntil, For: at + pick(d, d.ms(0, 500), d.ms(2_000, 4_000))}, {Verb: pick(d, doTake, doCollect)}}}}
