@@ -277,17 +277,15 @@ func (s *Session) serves(cmd messages.Command) *messages.Error {
 	return nil
 }
 
-// refuse answers with a no. One that could change leaves only after an empty
-// append has proved that this activation still owns the session; validation
-// needs no proof. What a call asks can change, and so can that it is settled: its
-// id may have been asked anew.
+// refuse answers with a no. It leaves only after an empty append has proved that
+// this activation still owns the session: where that went on without us, the answer
+// may be yes, and nothing else that is written here would show it. What is decided
+// on the request alone, or on what never changes, needs no proof.
 func (s *Session) refuse(to Addr, err *messages.Error) Effects {
-	fx := Effects{Replies: []Reply{{to, err.Wire()}}}
+	fx := Effects{Proof: true, Replies: []Reply{{to, err.Wire()}}}
 	switch err.Code {
-	case messages.ReplyQueued, messages.NotAnswerable, messages.BadAnswer, messages.UnreadAnswer, messages.DuplicateWait, messages.CallerNotLive,
-		messages.DelegatedCaller, messages.NotFound, messages.TurnClosed, messages.StepClosed,
-		messages.CallsOpen, messages.MessageGone, messages.MessagePending, messages.Settled:
-		fx.Proof = true
+	case messages.BadRequest, messages.InvalidArgs, messages.EmptyQuestions, messages.BadTimeout, messages.BadIntent, messages.SessionGeneration:
+		fx.Proof = false
 	default:
 	}
 	return fx

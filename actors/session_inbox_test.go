@@ -75,7 +75,9 @@ func TestSteer(t *testing.T) {
 		r := newRig(t, func(rules *actors.Rules) { rules.QueueMax = 2 })
 		r.do(steerReq("m1"))
 		r.do(steerReq("m2", "next-turn"))
+		proofs := r.Proofs
 		require.Contains(t, r.refused(messages.TooLarge, steerReq("m3")).GetText(), "holds 2 messages, the limit is 2")
+		require.Equal(t, proofs+1, r.Proofs, "where the session went on without us they may have been taken")
 		r.do(steerReq("m1")) // a repeat is not one more
 	})
 	t.Run("W3 what is typed after an aborted question is no answer to it", func(t *testing.T) {
