@@ -352,6 +352,11 @@ func TestRaces(t *testing.T) {
 		r.accepted("queued", submitReq("c1", "s1"))
 		require.Equal(t, n+1, r.Proofs, "its reply may have been taken back")
 		n = r.Proofs
+		r.claim("c2", "claim")
+		require.Equal(t, n+1, r.Proofs, "a wait that is held may be over")
+		r.claim("c9", "another")
+		require.Equal(t, n+2, r.Proofs, "and one that is unknown may wait elsewhere")
+		n = r.Proofs
 		r.do(askReq("c3"))
 		require.Equal(t, n+1, r.Proofs, "an answer from the fold is proved to be the truth")
 	})

@@ -466,15 +466,18 @@ func (s *Session) fired(now Now, m Fired) Effects {
 
 // Claims.
 
+// openClaim opens a claim, or renews its lease. Each time it is proved that the
+// wait is still ours to be held, or over: a claim on what has ended elsewhere would
+// hold for nobody, and one that is told of no wait leaves an open one unheld.
 func (s *Session) openClaim(from Addr, m *messages.ClaimOpen) Effects {
 	if i := s.partIndex(m.GetCallId()); i >= 0 {
-		return Effects{Parts: []ToPart{s.tellWait(i, OpenClaim{from, m.GetLeaseMs()})}}
+		return Effects{Proof: true, Parts: []ToPart{s.tellWait(i, OpenClaim{from, m.GetLeaseMs()})}}
 	}
 	reason := "unknown" // an unknown or finished wait gives an empty stream, not an error
 	if _, ok := s.past.winner(m.GetCallId()); ok {
 		reason = "settled"
 	}
-	return Effects{Sends: []Send{{To: from, Msg: &messages.ClaimEnd{Reason: reason}}}}
+	return Effects{Proof: true, Sends: []Send{{To: from, Msg: &messages.ClaimEnd{Reason: reason}}}}
 }
 
 func (s *Session) closeClaim(from Addr, m *messages.ClaimRelease) Effects {
