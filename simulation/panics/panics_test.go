@@ -32,8 +32,8 @@ var unreachable = map[trap]string{
 // appendless are the messages after which a session has nothing to record or to
 // prove; foldless are those after which it proves and records nothing.
 var (
-	appendless = []string{"AskDetachRequest", "ClaimOpen", "ClaimRelease", "Fired", "PartDied", "PartIdle", "Quiet", "Reroute", "Wake"}
-	foldless   = []string{"AwaitInboxRequest", "ClaimMessagesRequest", "DelegateRequest", "DismissRequest", "EndForegroundRequest", "ExpireRequest", "Marked", "SubmitRequest"}
+	appendless = []string{"AskDetachRequest", "ClaimRelease", "Fired", "PartDied", "PartIdle", "Quiet", "Reroute", "Wake"}
+	foldless   = []string{"AwaitInboxRequest", "ClaimMessagesRequest", "ClaimOpen", "DelegateRequest", "DismissRequest", "EndForegroundRequest", "ExpireRequest", "Marked", "SubmitRequest"}
 )
 
 // forgotten are messages that nobody sends again: what they ask for happens by
