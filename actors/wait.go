@@ -44,6 +44,7 @@ type Wait struct {
 	corr     uint32
 	heldTo   int64 // monotonic: claim_grace holds a passed deadline until then
 	claims   []hold
+	left     []Addr // claims that let go; the latest
 	askers   []Addr
 	rivals   []proposal // [0] is the one being recorded while settling
 }
@@ -56,6 +57,9 @@ type hold struct {
 
 // leaseMaxMS bounds what a claim may ask for, so that no number harms a wait.
 const leaseMaxMS = 3_600_000
+
+// leftMax bounds how many claims that let go a wait remembers.
+const leftMax = 64
 
 // proposal is one bid to settle the call, with whoever made it.
 type proposal struct {
@@ -142,15 +146,23 @@ func (w *Wait) addAsker(m AddAsker) {
 }
 
 // openClaim holds Q-082 … Q-085. The same claim again gets its frame again: it
-// renews its lease, or was repeated because its session had been lost.
+// renews its lease, or was repeated because its session had been lost. One that let
+// go does not hold again: it has not heard yet that it was released, or the wait
+// heard its client before it.
 func (w *Wait) openClaim(now Now, m OpenClaim, fx *Effects) {
 	if w.ended {
 		fx.Sends = append(fx.Sends, Send{To: m.From, Msg: &messages.ClaimEnd{Reason: "settled"}})
 		return
 	}
+	if slices.Contains(w.left, m.From) {
+		fx.Sends = append(fx.Sends, Send{To: m.From, Msg: &messages.ClaimEnd{Reason: "released"}})
+		return
+	}
 	if len(w.claims) == 0 && w.overdue(now) {
+		w.runOut(fx)
+	}
+	if w.ranOut() {
 		fx.Sends = append(fx.Sends, Send{To: m.From, Msg: &messages.ClaimEnd{Reason: "expired"}})
-		w.propose(proposal{out: Outcome{Kind: OutcomeDeadline}}, fx)
 		return
 	}
 	w.disarm(fx)
@@ -212,7 +224,7 @@ func (w *Wait) earliest() int64 {
 // now has been silent, and is lost.
 func (w *Wait) fired(now Now, fx *Effects) {
 	if len(w.claims) == 0 {
-		w.propose(proposal{out: Outcome{Kind: OutcomeDeadline}}, fx)
+		w.runOut(fx)
 		return
 	}
 	before := len(w.claims)
@@ -244,6 +256,12 @@ func (w *Wait) expire(now Now, m WaitExpire, fx *Effects) {
 func (w *Wait) dropClaim(now Now, claim Addr, fx *Effects) {
 	if w.holds(claim) >= 0 {
 		fx.Sends = append(fx.Sends, Send{To: claim, Msg: &messages.ClaimEnd{Reason: "released"}})
+	}
+	if !slices.Contains(w.left, claim) {
+		if len(w.left) == leftMax {
+			w.left = slices.Delete(w.left, 0, 1)
+		}
+		w.left = append(w.left, claim)
 	}
 	w.closeClaim(now, claim, false, fx)
 }
@@ -382,6 +400,19 @@ func (w *Wait) disarm(fx *Effects) {
 func (w *Wait) setTimer(name string, after int64, fx *Effects) {
 	w.gen++
 	fx.Timers = append(fx.Timers, Timer{Name: name, After: after, Gen: w.gen})
+}
+
+// runOut bids for the deadline, once.
+func (w *Wait) runOut(fx *Effects) {
+	if !w.ranOut() {
+		w.propose(proposal{out: Outcome{Kind: OutcomeDeadline}}, fx)
+	}
+}
+
+// ranOut reports whether the deadline is being recorded, or will be when a bid
+// before it is refused. No claim holds it up any more, whatever the wall clock says now.
+func (w *Wait) ranOut() bool {
+	return slices.ContainsFunc(w.rivals, func(p proposal) bool { return p.out.Kind == OutcomeDeadline })
 }
 
 // overdue reports whether the deadline has passed and no grace holds it.

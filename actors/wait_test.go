@@ -229,6 +229,19 @@ func TestWaitClocks(t *testing.T) {
 		fx := w.Step(actors.Now{}, actors.Envelope{Msg: actors.Fired{Name: first.Name, Gen: first.Gen}})
 		require.True(t, fx.Empty())
 	})
+	t.Run("Q-083 nobody holds a wait whose deadline is being recorded, whatever the wall clock says by then", func(t *testing.T) {
+		rules := actors.Rules{}
+		w := actors.NewWait(&rules, actors.WaitSeed{Deadline: 5000, Timed: true})
+		timer := w.Resume(actors.Now{}).Timers[0]
+		fx := w.Step(actors.Now{Wall: 5000, Mono: 5000}, actors.Envelope{Msg: actors.Fired{Name: timer.Name, Gen: timer.Gen}})
+		require.IsType(t, actors.Record{}, fx.Up[0])
+		for _, wall := range []int64{5001, -5000} {
+			fx = w.Step(actors.Now{Wall: wall, Mono: 5001}, actors.Envelope{Msg: actors.OpenClaim{From: actors.Addr{Key: "c"}}})
+			require.Empty(t, fx.Up, "it is being recorded already")
+			require.Empty(t, fx.Timers)
+			require.Equal(t, "expired", fx.Sends[0].Msg.(*messages.ClaimEnd).GetReason())
+		}
+	})
 	t.Run("T9 after a jump the grace holds a deadline while clients come back", func(t *testing.T) {
 		r := newRig(t, grace)
 		asker := r.ask("c1", withTimeout(5))
@@ -408,6 +421,26 @@ func TestDelegate(t *testing.T) {
 				require.Equal(t, []string{"released"}, ends, "one end, and no other (Q-092)")
 			})
 		}
+	})
+	t.Run("Q-086 a claim that its wait heard of only afterwards does not hold it", func(t *testing.T) {
+		r := newRig(t)
+		asker := r.ask("c1", withTimeout(5))
+		r.do(delegateReq("c1", "claim/n/1")) // its session restarted, and it has not opened itself again yet
+		frames, ends := r.frames(r.claim("c1", "claim/n/1"))
+		require.Empty(t, frames)
+		require.Equal(t, []string{"released"}, ends)
+		r.Advance(5000)
+		require.NotNil(t, r.last(asker).(*messages.AskResponse).GetPending())
+	})
+	t.Run("Q-086 one whose end was lost hears it again", func(t *testing.T) {
+		r := newRig(t)
+		r.ask("c1", withTimeout(5))
+		r.do(delegateReq("c1", r.claim("c1", "claim/n/1").Key))
+		for range 1000 { // what one client repeats pushes nobody out
+			r.do(delegateReq("c1", "claim/n/2"))
+		}
+		_, ends := r.frames(r.claim("c1", "claim/n/1"))
+		require.Equal(t, []string{"released", "released"}, ends)
 	})
 	t.Run("Q-086 whoever passes ends no claim but one of this wait", func(t *testing.T) {
 		r := newRig(t)

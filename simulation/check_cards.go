@@ -136,7 +136,9 @@ func (c *cardStory) goOn(m *Mark) {
 	case markEnd, doPass:
 		c.back = false
 	case doFocus:
-		c.stop(m.At)
+		if c.stop(m.At); c.frame != nil && !c.frame.Never && !c.at && !c.touched {
+			c.counted = min(c.counted, c.frame.LeftMS) // what is left is frozen, and is nothing at least
+		}
 		c.at = c.at || !c.touched
 	case doBlur:
 		c.stop(m.At)
