@@ -5,7 +5,7 @@ import { AttachWaitRequestSchema, ReleaseWaitRequestSchema, type AttachWaitRespo
 
 /** Why a claim ended. */
 export interface ClaimEnd {
-  /** over: the wait has ended; released: by this client; failed: see error. */
+  /** over: the wait has ended; released: this client let go of it, or passed it on; failed: see error. */
   reason: "over" | "released" | "failed";
   error?: ParleyError;
 }
@@ -31,6 +31,7 @@ export class Claim {
   readonly #stop = new AbortController();
   #frame: AttachWaitResponse | undefined;
   #released = false;
+  #leaving: Promise<unknown> = Promise.resolve();
   #opened: () => void = () => undefined;
 
   private constructor(node: Connection, session: string, callId: string, { client = "", signal }: ClaimOptions) {
@@ -81,17 +82,33 @@ export class Claim {
   }
 
   /** The client's own countdown has ended. True: that ended the wait; false: other claims hold it. */
-  async expire(by = ""): Promise<boolean> {
+  expire(by = ""): Promise<boolean> {
     const { session, callId, name } = this;
     const request = encodable(ExpireRequestSchema, { session, callId, claim: name, by });
-    return (await this.#node.persist("prompt", undefined, (options) => this.#node.questions.expire(request, options))).settled;
+    return this.#leave(() => this.#node.persist("prompt", undefined, (options) => this.#node.questions.expire(request, options)));
   }
 
   /** Passes the question on. True: nobody was left, and a blocking question ended. */
-  async delegate(by = ""): Promise<boolean> {
+  delegate(by = ""): Promise<boolean> {
     const { session, callId, name } = this;
     const request = encodable(DelegateRequestSchema, { session, callId, claim: name, by });
-    return (await this.#node.persist("prompt", undefined, (options) => this.#node.questions.delegate(request, options))).settled;
+    return this.#leave(() => this.#node.persist("prompt", undefined, (options) => this.#node.questions.delegate(request, options)));
+  }
+
+  /** Leaves the wait to others, unless that ends it. */
+  #leave(command: () => Promise<{ settled: boolean }>): Promise<boolean> {
+    const settled = command().then((response) => {
+      if (!response.settled) this.#released = true;
+      return response.settled;
+    });
+    this.#leaving = Promise.allSettled([this.#leaving, settled]);
+    return settled;
+  }
+
+  /** Whether the client let go. The stream's end may overtake the response that says so. */
+  async #left(): Promise<boolean> {
+    await this.#leaving;
+    return this.#released;
   }
 
   async #hold(): Promise<ClaimEnd> {
@@ -106,8 +123,9 @@ export class Claim {
             retry.reset();
             this.#opened();
           }
-          return { reason: this.#released ? "released" : "over" };
+          return { reason: (await this.#left()) ? "released" : "over" };
         } catch (reason) {
+          if (await this.#left()) return { reason: "released" };
           await retry.after(reason);
         }
       }

@@ -239,6 +239,22 @@ test("a client's countdown ends the wait (ASK_TIMED_OUT becomes pending), and it
   assert.equal((await second?.ended)?.reason, "released");
 });
 
+test("a claim that leaves its wait to others was released", async (t) => {
+  const node = await Node.start(t);
+  const parley = node.client();
+  const { outcome } = await asked(node, "c1", 60);
+  const ada = await parley.claim("demo", "c1", { client: "ada" });
+  const bob = await parley.claim("demo", "c1", { client: "bob" });
+  const cyd = await parley.claim("demo", "c1", { client: "cyd" });
+  assert.equal(await ada?.delegate("ada"), false, "two are left");
+  assert.equal((await ada?.ended)?.reason, "released");
+  assert.equal(await bob?.expire("bob"), false, "one is left");
+  assert.equal((await bob?.ended)?.reason, "released");
+  assert.equal(await cyd?.expire("cyd"), true, "nobody is left");
+  assert.equal((await cyd?.ended)?.reason, "over");
+  assert.equal((await outcome).outcome, "pending");
+});
+
 test("questions are listed by page, with what the question was", async (t) => {
   const node = await Node.start(t);
   const parley = node.client();
