@@ -131,7 +131,8 @@ func (a *Agent) Ask(ctx context.Context, ask Ask) (Result, error) {
 
 // AskAsync is Ask without a goroutine: done is called once, when there is a
 // result. It must not block, and may run before AskAsync has returned. cancel
-// stops listening and settles nothing; after it, done does not begin.
+// stops listening and settles nothing; a result that is being handed over as it
+// is called may still come.
 func (a *Agent) AskAsync(ask Ask, done func(Result, error)) (cancel func()) {
 	req, err := ask.request(a.session, a.root)
 	if err == nil {

@@ -24,6 +24,7 @@ type Claim struct {
 	self    Addr
 	session string
 	call    string
+	seq     int64 // which of those under this id; 0: not known yet
 	lease   int64 // ms; 0: none
 	heard   int64 // monotonic: the latest frame, or the start
 	gen     uint32
@@ -60,6 +61,7 @@ func (c *Claim) Step(now Now, in Envelope) Effects {
 		if c.heard = now.Mono; c.lease == 0 {
 			c.stopTimer(&fx)
 		}
+		c.seq = m.GetCallSeq()
 		if !c.framed { // exactly one frame; a re-opened claim has had it
 			c.framed = true
 			fx.Replies = append(fx.Replies, Reply{Addr{Key: Out}, m})
@@ -101,7 +103,7 @@ func (c *Claim) open(now Now, fx *Effects) {
 	c.again = c.gen > 0
 	c.gen++
 	fx.Sends = append(fx.Sends, Send{To: SessionAddr(c.session), From: c.self,
-		Msg: &messages.ClaimOpen{Session: c.session, CallId: c.call, LeaseMs: c.lease}})
+		Msg: &messages.ClaimOpen{Session: c.session, CallId: c.call, LeaseMs: c.lease, CallSeq: c.seq}})
 	after := int64(claimReplyMS)
 	if c.lease > 0 {
 		after = max(0, min(max(1, c.lease*3/10), c.heard+c.lease-now.Mono))

@@ -60,8 +60,8 @@ func (d *Door) Step(now Now, in Envelope) Effects {
 		d.cancel(m.Corr, &fx)
 	case SessionGone:
 		for corr, c := range sorted(d.calls) {
-			if cmd := c.command(); cmd.GetSession() == m.Session {
-				d.ask(now, corr, cmd, &fx)
+			if c.session() == m.Session {
+				d.ask(now, corr, c.command(), &fx)
 			}
 		}
 	case Fired:
@@ -97,10 +97,15 @@ func (d *Door) send(corr uint64, cmd messages.Command, fx *Effects) {
 // Waiting is not the answer yet; it says that the question is durable.
 func (d *Door) answered(corr uint64, m messages.Reply, fx *Effects) {
 	c, waits := d.calls[corr]
+	r, ok := m.(*messages.AskResponse)
+	durable := ok && r.GetWaiting() != nil
 	if !waits {
+		if durable { // it left before it knew which call it waits for, or the ask is a stray copy
+			d.send(corr, &messages.AskDetachRequest{Session: r.GetSession(), CallId: r.GetCallId()}, fx)
+		}
 		return
 	}
-	if r, ok := m.(*messages.AskResponse); ok && r.GetWaiting() != nil {
+	if durable {
 		if ask, ok := c.cmd.(*messages.AskRequest); ok {
 			d.calls[corr] = doorCall{ask: &askRef{ask.GetSession(), ask.GetRoot(), cmp.Or(r.GetJoined(), ask.GetAttempt()), r.GetCallId()}}
 		}
@@ -189,6 +194,13 @@ func (r *repeats) arm(now Now, fx *Effects) {
 		r.gen++
 		fx.Timers = append(fx.Timers, Timer{Name: "repeat", After: max(0, r.queue[0].at+r.every-now.Mono), Gen: r.gen})
 	}
+}
+
+func (c doorCall) session() string {
+	if c.cmd != nil {
+		return c.cmd.GetSession()
+	}
+	return c.ask.session
 }
 
 // command is what to send again.

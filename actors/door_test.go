@@ -54,6 +54,17 @@ func TestDoor(t *testing.T) {
 		fx := hear(d, actors.SessionGone{Session: "s1"})
 		require.True(t, fx.Empty())
 	})
+	t.Run("one that left before it heard which call it was joined to is taken off that call", func(t *testing.T) {
+		d := actors.NewDoor("door/n", 0)
+		hear(d, call(1, askReq("c1")))
+		hear(d, actors.DoorCancel{Corr: 1})
+		joined := &messages.AskResponse{Session: "s1", CallId: "c0", Joined: "try-c0", Outcome: waiting.GetOutcome()}
+		fx := answer(d, 1, joined)
+		require.Equal(t, sent(1, &messages.AskDetachRequest{Session: "s1", CallId: "c0"}), fx.Sends)
+		require.Empty(t, fx.Replies)
+		fx = answer(d, 1, answered)
+		require.True(t, fx.Empty())
+	})
 	t.Run("a caller that leaves ends its subscription and nothing else", func(t *testing.T) {
 		d := actors.NewDoor("door/n", 0)
 		hear(d, call(1, askReq("", attempt("a1"))))

@@ -20,7 +20,14 @@ type Inbox struct {
 	settling   bool
 	rivals     []LateSubmit // [0] is the one being recorded while settling
 	marks      map[string]int64
+	handed     handed
 	collectors []Addr
+}
+
+// handed is what was last marked, and who asked for it.
+type handed struct {
+	to  Addr
+	ids []string
 }
 
 // NewInbox builds an inbox part.
@@ -101,9 +108,19 @@ func (b *Inbox) answer(m messages.Message, fx *Effects) {
 }
 
 // claim marks messages for a turn (L-061, Q-108): those named, or every
-// unmarked one of next-step and, for a turn's first step, one of next-turn.
+// unmarked one of next-step and, for a turn's first step, one of next-turn. Who
+// asks again, since its answer was lost, is handed the same.
 func (b *Inbox) claim(m ClaimMarks, fx *Effects) {
 	var ids []string
+	if m.From == b.handed.to && !m.From.IsZero() {
+		for _, id := range b.handed.ids {
+			if turn, marked := b.marks[id]; marked && turn == m.Turn {
+				ids = append(ids, id)
+			}
+		}
+		fx.Up = append(fx.Up, Marked{From: m.From, IDs: ids})
+		return
+	}
 	free := func(id string) bool { _, marked := b.marks[id]; return !marked }
 	if len(m.IDs) > 0 {
 		for _, id := range m.IDs {
@@ -127,6 +144,7 @@ func (b *Inbox) claim(m ClaimMarks, fx *Effects) {
 		}
 		b.marks[id] = m.Turn
 	}
+	b.handed = handed{m.From, ids}
 	fx.Up = append(fx.Up, Marked{From: m.From, IDs: ids})
 }
 

@@ -348,6 +348,7 @@ func TestRaces(t *testing.T) {
 		require.True(t, proved(messages.BadAnswer, submitReq("c2", "s2", &messages.Answer{Id: "x"})), "it may ask something else by now")
 		require.True(t, proved(messages.BadRequest, &messages.DismissRequest{Session: "s1", CallId: "c2"}), "it may not be open any more")
 		require.False(t, proved(messages.BadRequest, submitReq("c2", "")))
+		require.True(t, proved(messages.BadRequest, &messages.CollectRepliesRequest{Session: "s1", Root: "root", After: "r9-x"}), "it may have been handed out elsewhere")
 		n := r.Proofs
 		r.accepted("queued", submitReq("c1", "s1"))
 		require.Equal(t, n+1, r.Proofs, "its reply may have been taken back")

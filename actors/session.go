@@ -161,7 +161,7 @@ func (s *Session) applyResult(before fold, ev sessionlog.Event) {
 func (s *Session) Resume(now Now) Effects {
 	var fx Effects
 	for _, c := range s.fold.openCalls() {
-		s.seedWait(c, nil, true, &fx)
+		s.seedWait(c, WaitSeed{Rebuilt: true}, &fx)
 	}
 	s.activeAt = now.Mono
 	s.watchIdle(now, &fx)
@@ -332,10 +332,10 @@ func (s *Session) partIndex(call string) int {
 }
 
 // seedWait spawns the wait of an open call, in its next incarnation.
-func (s *Session) seedWait(c call, askers []Addr, rebuilt bool, fx *Effects) {
+func (s *Session) seedWait(c call, seed WaitSeed, fx *Effects) {
 	s.incarnation++
 	id := PartID{Kind: WaitPart, Call: c.id, Incarnation: s.incarnation}
-	seed := WaitSeed{Part: id, Deadline: c.wait.deadline, Timed: c.wait.deadline != 0, Askers: askers, Rebuilt: rebuilt}
+	seed.Part, seed.Seq, seed.Deadline, seed.Timed = id, c.seq, c.wait.deadline, c.wait.deadline != 0
 	fx.Parts = append(fx.Parts, ToPart{Part: id, Seed: NewWait(s.rules, seed)})
 	if i := s.partIndex(c.id); i >= 0 {
 		s.parts[i] = waitPart{id: id}
@@ -426,7 +426,7 @@ func (s *Session) partDied(m PartDied) Effects {
 		return fx // a successor is there, or the call is over
 	}
 	if c, open := s.fold.openWaitOf(m.Part.Call); open {
-		s.seedWait(c, nil, true, &fx)
+		s.seedWait(c, WaitSeed{Rebuilt: true}, &fx)
 	} else {
 		s.parts = slices.Delete(s.parts, i, i+1)
 	}
@@ -470,11 +470,13 @@ func (s *Session) fired(now Now, m Fired) Effects {
 // wait is still ours to be held, or over: a claim on what has ended elsewhere would
 // hold for nobody, and one that is told of no wait leaves an open one unheld.
 func (s *Session) openClaim(from Addr, m *messages.ClaimOpen) Effects {
-	if i := s.partIndex(m.GetCallId()); i >= 0 {
+	c, open := s.fold.openWaitOf(m.GetCallId())
+	another := open && m.GetCallSeq() != 0 && m.GetCallSeq() != c.seq // what it holds has ended, and its id was asked again
+	if i := s.partIndex(m.GetCallId()); i >= 0 && !another {
 		return Effects{Proof: true, Parts: []ToPart{s.tellWait(i, OpenClaim{from, m.GetLeaseMs()})}}
 	}
 	reason := "unknown" // an unknown or finished wait gives an empty stream, not an error
-	if _, ok := s.past.winner(m.GetCallId()); ok {
+	if _, ok := s.past.winner(m.GetCallId()); ok || another {
 		reason = "settled"
 	}
 	return Effects{Proof: true, Sends: []Send{{To: from, Msg: &messages.ClaimEnd{Reason: reason}}}}

@@ -241,7 +241,7 @@ func (s *Session) openCall(now Now, a asking) Effects {
 	b.add(rec.Event())
 	fx := b.effects()
 	c, _ := b.f.openWaitOf(a.callID)
-	s.seedWait(c, []Addr{a.from}, false, &fx)
+	s.seedWait(c, WaitSeed{Askers: []Addr{a.from}, Asked: now}, &fx)
 	fx.Replies = append(fx.Replies, Reply{a.from, s.waiting(now, c)})
 	return fx
 }

@@ -23,8 +23,10 @@ func (s *Session) collect(now Now, from Addr, req *messages.CollectRepliesReques
 		return s.refuse(from, err)
 	}
 	after, err := s.readToken(req.GetAfter())
-	if err != nil {
-		return s.refuse(from, err)
+	if err != nil { // proved: a list may have been handed out elsewhere
+		fx := s.refuse(from, err)
+		fx.Proof = true
+		return fx
 	}
 	waiting := append(ids(s.fold.lists.NextStep), ids(s.fold.lists.NextTurn)...)
 	if call := req.GetCallId(); call != "" {

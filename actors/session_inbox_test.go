@@ -121,6 +121,15 @@ func TestClaimMarks(t *testing.T) {
 		require.Len(t, r.Log, n, "a mark is volatile")
 		require.Len(t, r.Session.Lists().NextStep, 2)
 	})
+	t.Run("who asks again, since its answer was lost, is handed the same", func(t *testing.T) {
+		r := begun(t)
+		from := r.from()
+		for range 2 {
+			got := r.Do(from, claim(1, true))
+			require.Equal(t, []string{"m1", "m2", "t1"}, idsOf(got[len(got)-1].(*messages.ClaimMessagesResponse).GetMessages()))
+		}
+		require.Equal(t, []string{"t2"}, claimed(r, claim(1, true)), "another one is not")
+	})
 	t.Run("by name, as far as they are there", func(t *testing.T) {
 		r := begun(t)
 		require.Equal(t, []string{"t2", "m1"}, claimed(r, claim(1, false, "t2", "m9", "m1")))

@@ -10,12 +10,16 @@ import (
 // WaitSeed is what a wait is built from: the session's fold, nothing else.
 type WaitSeed struct {
 	Part PartID
+	Seq  int64 // the call's place in the log
 	// Deadline is the recorded wall time in milliseconds; 0: never. Invariant:
 	// nothing ever changes it.
 	Deadline int64
 	// Timed tells askTimed from a blocking ask (Q-069 against Q-047).
 	Timed  bool
 	Askers []Addr
+	// Asked is when the deadline of a fresh wait was set. The question was recorded
+	// since then, and the wall clock may have jumped.
+	Asked Now
 	// Rebuilt: the wait is a successor; its clients have not had the time to
 	// claim it again, so claim_grace holds a deadline that has passed.
 	Rebuilt bool
@@ -32,9 +36,11 @@ type WaitSeed struct {
 type Wait struct {
 	rules    *Rules
 	part     PartID
+	seq      int64
 	deadline int64
 	timed    bool
 	rebuilt  bool
+	asked    Now
 	ended    bool
 	settling bool
 	quiet    bool // what the session was last told
@@ -71,21 +77,26 @@ type proposal struct {
 // NewWait builds a wait. The caller runs Resume before the first Step.
 func NewWait(rules *Rules, seed WaitSeed) *Wait {
 	return &Wait{
-		rules: rules, part: seed.Part, deadline: seed.Deadline, timed: seed.Timed,
-		rebuilt: seed.Rebuilt, askers: seed.Askers,
+		rules: rules, part: seed.Part, seq: seed.Seq, deadline: seed.Deadline, timed: seed.Timed,
+		rebuilt: seed.Rebuilt, asked: seed.Asked, askers: seed.Askers,
 	}
 }
 
 // Apply does nothing: a wait has no durable field of its own.
 func (w *Wait) Apply(sessionlog.Event) {}
 
-// Resume starts the timer of a fresh or rebuilt wait.
+// Resume starts the timer of a fresh or rebuilt wait. A fresh one runs since
+// it was asked, whatever the wall clock has done while that was recorded.
 func (w *Wait) Resume(now Now) Effects {
 	var fx Effects
 	if w.rebuilt {
 		w.heldTo = now.Mono + w.rules.ClaimGraceMS
 	}
-	w.arm(now, &fx)
+	at := now
+	if w.asked != (Now{}) {
+		at.Wall = w.asked.Wall + now.Mono - w.asked.Mono
+	}
+	w.arm(at, &fx)
 	w.tellQuiet(now, &fx)
 	return fx
 }
@@ -169,7 +180,7 @@ func (w *Wait) openClaim(now Now, m OpenClaim, fx *Effects) {
 	w.hold(now, m)
 	w.arm(now, fx)
 	fx.Sends = append(fx.Sends, Send{To: m.From, Msg: &messages.ClaimFrame{
-		RemainingMs: max(0, w.deadline-now.Wall), Never: w.deadline == 0,
+		RemainingMs: max(0, w.deadline-now.Wall), Never: w.deadline == 0, CallSeq: w.seq,
 	}})
 }
 
@@ -236,10 +247,13 @@ func (w *Wait) fired(now Now, fx *Effects) {
 }
 
 // expire: a client's countdown ended. While others hold the wait it only
-// releases its own claim, unless the policy is that the first one decides.
+// releases its own claim, unless the policy is that the first one decides. Others
+// are also those whom claim_grace waits for: they have lost their claims, or have
+// not had the time to open them again; when they do not, the deadline ends it.
 func (w *Wait) expire(now Now, m WaitExpire, fx *Effects) {
 	claim := Addr{Key: m.Req.GetClaim()}
 	others := slices.ContainsFunc(w.claims, func(h hold) bool { return h.claim != claim })
+	others = others || w.deadline != 0 && now.Mono < w.heldTo
 	if !w.ended && others && !w.rules.FirstExpiryWins {
 		w.dropClaim(now, claim, fx)
 		fx.Replies = append(fx.Replies, Reply{m.From, &messages.ExpireResponse{}})

@@ -205,6 +205,13 @@ func TestWaitClocks(t *testing.T) {
 		r.Advance(1)
 		require.Len(t, r.Replies[asker], 2)
 	})
+	t.Run("Q-091 nor one while the question is recorded", func(t *testing.T) {
+		for _, jump := range []int64{-10_000, 10_000} {
+			w := actors.NewWait(&actors.Rules{}, actors.WaitSeed{Deadline: 7000, Timed: true, Asked: actors.Now{Wall: 2000, Mono: 100}})
+			fx := w.Resume(actors.Now{Wall: 3000 + jump, Mono: 1100})
+			require.EqualValues(t, 4000, fx.Timers[0].After, "it runs since it was asked")
+		}
+	})
 	t.Run("Q-091 nor does an answer that is refused after a jump", func(t *testing.T) {
 		for _, jump := range []int64{-3_600_000, 4000} {
 			r := newRig(t)
@@ -357,6 +364,41 @@ func TestExpire(t *testing.T) {
 		require.True(t, r.do(expireReq("c1", "claim/n/3")).(*messages.ExpireResponse).GetSettled())
 		require.NotNil(t, r.last(asker).(*messages.AskResponse).GetPending())
 	})
+	t.Run("unanimous: those whom claim_grace waits for are others", func(t *testing.T) {
+		for name, gone := range map[string]func(r *rig, bob actors.Addr){
+			"a stream that broke":      func(r *rig, bob actors.Addr) { r.release("c1", bob, true) },
+			"a wait that was rebuilt":  func(r *rig, _ actors.Addr) { r.Kill(actors.WaitPart) },
+			"a session that restarted": func(r *rig, _ actors.Addr) { r.Restart() },
+		} {
+			t.Run(name, func(t *testing.T) {
+				r := newRig(t, unanimous, grace)
+				r.ask("c1", withTimeout(15))
+				ann, bob := r.claim("c1", "claim/n/1"), r.claim("c1", "claim/n/2")
+				r.Advance(5000)
+				gone(r, bob)
+				require.False(t, r.do(expireReq("c1", ann.Key)).(*messages.ExpireResponse).GetSettled())
+				require.Equal(t, "open", r.state("c1"))
+				r.claim("c1", "claim/n/3") // bob is back
+				r.Advance(60_000)
+				require.Equal(t, "open", r.state("c1"), "and holds")
+				r.release("c1", actors.Addr{Key: "claim/n/3"}, false)
+				r.Advance(0)
+				require.Equal(t, "continued", r.state("c1"))
+			})
+		}
+	})
+	t.Run("unanimous: nobody came back, and the deadline ends it", func(t *testing.T) {
+		r := newRig(t, unanimous, grace)
+		r.ask("c1", withTimeout(5))
+		ann := r.claim("c1", "claim/n/1")
+		r.Kill(actors.WaitPart)
+		r.Advance(6000)
+		require.False(t, r.do(expireReq("c1", ann.Key)).(*messages.ExpireResponse).GetSettled())
+		r.Advance(3999)
+		require.Equal(t, "open", r.state("c1"))
+		r.Advance(1)
+		require.Equal(t, "continued", r.state("c1"))
+	})
 	t.Run("unanimous: without any claim it decides", func(t *testing.T) {
 		r := newRig(t, unanimous)
 		r.ask("c1")
@@ -441,6 +483,25 @@ func TestDelegate(t *testing.T) {
 		}
 		_, ends := r.frames(r.claim("c1", "claim/n/1"))
 		require.Equal(t, []string{"released", "released"}, ends)
+	})
+	t.Run("a claim does not hold what is asked under its call's id after its end", func(t *testing.T) {
+		r := newRig(t)
+		r.ask("c1", withTimeout(5))
+		at := r.claim("c1", "claim/n/1")
+		seq := r.Sends[at][0].(*messages.ClaimFrame).GetCallSeq()
+		require.Positive(t, seq)
+		renew := func() []string {
+			r.Do(at, &messages.ClaimOpen{Session: "s1", CallId: "c1", CallSeq: seq})
+			_, ends := r.frames(at)
+			return ends
+		}
+		require.Empty(t, renew())
+		r.accepted("answered", submitReq("c1", "s"))
+		r.Sends[at] = nil // its end is lost
+		asker := r.ask("c1", withTimeout(5), attempt("anew"))
+		require.Equal(t, []string{"settled"}, renew())
+		r.Advance(5000)
+		require.NotNil(t, r.last(asker).(*messages.AskResponse).GetPending())
 	})
 	t.Run("Q-086 whoever passes ends no claim but one of this wait", func(t *testing.T) {
 		r := newRig(t)

@@ -3627,7 +3627,10 @@ type ClaimOpen struct {
 	CallId  string                 `protobuf:"bytes,2,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
 	// The claim is lost when it has not been opened again for that long; 0: it
 	// holds until its release. A claim on another node than its session has one.
-	LeaseMs       int64 `protobuf:"varint,3,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"`
+	LeaseMs int64 `protobuf:"varint,3,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"`
+	// The call_seq of the frame that it was given. Asked again under its id, the call
+	// is another one, which this claim does not hold; 0: it has had no frame.
+	CallSeq       int64 `protobuf:"varint,4,opt,name=call_seq,json=callSeq,proto3" json:"call_seq,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3683,13 +3686,22 @@ func (x *ClaimOpen) GetLeaseMs() int64 {
 	return 0
 }
 
+func (x *ClaimOpen) GetCallSeq() int64 {
+	if x != nil {
+		return x.CallSeq
+	}
+	return 0
+}
+
 // ClaimFrame answers a ClaimOpen, each one: the host's remainder. The client
 // sees the first and no other (Q-084).
 type ClaimFrame struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	RemainingMs int64                  `protobuf:"varint,1,opt,name=remaining_ms,json=remainingMs,proto3" json:"remaining_ms,omitempty"`
 	// The call has no deadline.
-	Never         bool `protobuf:"varint,2,opt,name=never,proto3" json:"never,omitempty"`
+	Never bool `protobuf:"varint,2,opt,name=never,proto3" json:"never,omitempty"`
+	// Where in the log the call stands: which of those under its id is held.
+	CallSeq       int64 `protobuf:"varint,3,opt,name=call_seq,json=callSeq,proto3" json:"call_seq,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3736,6 +3748,13 @@ func (x *ClaimFrame) GetNever() bool {
 		return x.Never
 	}
 	return false
+}
+
+func (x *ClaimFrame) GetCallSeq() int64 {
+	if x != nil {
+		return x.CallSeq
+	}
+	return 0
 }
 
 type ClaimEnd struct {
@@ -4156,15 +4175,17 @@ const file_command_proto_rawDesc = "" +
 	"\acall_id\x18\x02 \x01(\tR\x06callId\x12 \n" +
 	"\vcorrelation\x18\x03 \x01(\tR\vcorrelation\"+\n" +
 	"\x13AcknowledgeResponse\x12\x14\n" +
-	"\x05known\x18\x01 \x01(\bR\x05known\"Y\n" +
+	"\x05known\x18\x01 \x01(\bR\x05known\"t\n" +
 	"\tClaimOpen\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x17\n" +
 	"\acall_id\x18\x02 \x01(\tR\x06callId\x12\x19\n" +
-	"\blease_ms\x18\x03 \x01(\x03R\aleaseMs\"E\n" +
+	"\blease_ms\x18\x03 \x01(\x03R\aleaseMs\x12\x19\n" +
+	"\bcall_seq\x18\x04 \x01(\x03R\acallSeq\"`\n" +
 	"\n" +
 	"ClaimFrame\x12!\n" +
 	"\fremaining_ms\x18\x01 \x01(\x03R\vremainingMs\x12\x14\n" +
-	"\x05never\x18\x02 \x01(\bR\x05never\"@\n" +
+	"\x05never\x18\x02 \x01(\bR\x05never\x12\x19\n" +
+	"\bcall_seq\x18\x03 \x01(\x03R\acallSeq\"@\n" +
 	"\bClaimEnd\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x1c\n" +
 	"\tretryable\x18\x02 \x01(\bR\tretryable\"U\n" +

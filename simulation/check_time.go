@@ -149,15 +149,15 @@ func notBeforeItsTime(e *Evidence) {
 			continue
 		}
 		jumped := func(f *Fault) bool { return f.What == faultClock && f.Host == s.host }
-		if s.wall < deadline && e.calm(s.recorded, s.committed, jumped) {
+		if s.wall < deadline && e.calm(s.asked, s.committed, jumped) {
 			e.at(a, end.seq).fail("call %s ran out when its host's clock showed %d (event %d), %d ms before its deadline. %s", l.call, s.wall, end.seq, deadline-s.wall, a.story(l.call))
 		}
 		// A timer that ran from the asking on, undisturbed by claims, is as long as
-		// the call asked for, whatever a clock shows afterwards.
+		// the call asked for, whatever a clock shows meanwhile.
 		whole := deadline - s.askedWall
 		built := s.recorded + e.builtWithin()
 		stood := func(f *Fault) bool { return f.What == faultPause && f.Host == s.host }
-		if s.endedByOwn && e.calm(s.asked, built, jumped) && e.calm(s.asked, built, stood) && !e.claimed(a, l, s) && s.committed-s.asked < whole {
+		if s.endedByOwn && e.calm(s.asked, built, stood) && !e.claimed(a, l, s) && s.committed-s.asked < whole {
 			e.at(a, end.seq).fail("call %s waited from %d to %d, %d ms, and had asked for %d. %s", l.call, s.asked, s.committed, s.committed-s.asked, whole, a.story(l.call))
 		}
 	}
@@ -202,7 +202,8 @@ func notAfterItsTime(e *Evidence) {
 			committed = a.stamp(end).At
 		}
 		from := a.stamp(l.wait).At
-		if !e.calm(from, committed, func(f *Fault) bool { return f.What == faultClock }) {
+		asked := e.truly(hostIndex(a.by(l.wait).Host), a.log.Events[l.wait].Time, from)
+		if !e.calm(asked, committed, func(f *Fault) bool { return f.What == faultClock }) {
 			continue // whose clock it is, and when its timer was set, decides
 		}
 		// The clock that counts is the one of whoever ran the session then.

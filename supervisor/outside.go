@@ -17,7 +17,8 @@ import (
 // as long as the session does not answer. done gets the answer, a Reply, once:
 // on a goroutine of this room, where it must not block, or before Call returns.
 // An ask may hear that it is Waiting before that: durable, and not yet answered.
-// After cancel has returned done will not begin.
+// cancel ends the wait; an answer that is being handed over as it is called may
+// still come.
 func (sys *System) Call(cmd messages.Command, done func(messages.Message)) (cancel func()) {
 	corr := sys.callers.add(done)
 	if corr == 0 {

@@ -26,6 +26,8 @@ type ledger struct {
 	seq    int64 // of the next event
 	turn   *turn // waits for its append; nil when none does
 	held   []*actors.Envelope
+	proved int  // of held: those that had come when the last append began
+	owned  bool // the input that is being decided was one of them
 	parts  []part
 	guilty map[actors.Addr]*messages.Error // not to be tried again; almost always nil
 	again  *actors.Envelope                // to be put to the machine once no part is stopping
@@ -38,6 +40,7 @@ type turn struct {
 	fx     actors.Effects
 	events []sessionlog.Event // fx.Append, stamped
 	proof  bool               // the batch is empty and records nothing
+	held   int                // when it began
 }
 
 // part is a child of the session. stopping: it was told to, so its end is none
@@ -118,9 +121,20 @@ func (s *shell) unloadable(ctx actor.Context, err error) {
 	held := s.log.held
 	s.log.held = nil
 	for _, in := range held {
-		s.sys.refuse(s.session(), in, refusal)
+		s.sys.refuse(s.session(), in, refusalFor(in.Msg, refusal))
 	}
 	s.leave(ctx)
+}
+
+// refusalFor: whoever waits for a question that is durable waits until the log can
+// be read again, and does not take the trouble of a disk for the end of its wait.
+func refusalFor(msg any, err *messages.Error) *messages.Error {
+	ask, ok := msg.(*messages.AskRequest)
+	trouble := err.Code == messages.JournalIO || err.Code == messages.JournalFull
+	if ok && ask.GetResume() && trouble {
+		return messages.Refuse(messages.Unavailable, "%s", err.Text)
+	}
+	return err
 }
 
 // asRefusal keeps a coded error and hides the text of any other from clients.
@@ -135,13 +149,24 @@ func asRefusal(err error) *messages.Error {
 // hold keeps an input until the journal has answered.
 func (s *shell) hold(in *actors.Envelope) {
 	if limit := s.sys.cfg.HeldMax; limit > 0 && len(s.log.held) >= limit && !in.From.IsZero() {
-		if _, command := in.Msg.(messages.Command); command {
+		if asks(in.Msg) {
 			s.sys.refuse(s.session(), in, messages.Refuse(messages.Unavailable,
 				"%d requests wait for this session, the limit is %d", len(s.log.held), limit))
 			return
 		}
 	}
 	s.log.held = append(s.log.held, in)
+}
+
+// asks reports whether whoever sent a message is told what becomes of it. Who lets
+// go, or leaves, is not there to hear that it has to try again.
+func asks(msg any) bool {
+	switch msg.(type) {
+	case *messages.ClaimRelease, *messages.AskDetachRequest:
+		return false
+	}
+	_, command := msg.(messages.Command)
+	return command
 }
 
 // bounce gives the router back what it had delivered. The rest was meant for
@@ -161,7 +186,11 @@ func (s *shell) drain(ctx actor.Context) {
 			s.log.held = nil
 		}
 		s.blame = nil
+		if s.log.owned = s.log.proved > 0; s.log.owned {
+			s.log.proved--
+		}
 		s.step(ctx, in)
+		s.log.owned = false
 	}
 }
 
@@ -182,7 +211,7 @@ func (s *shell) refusedGuilty(in *actors.Envelope) bool {
 // epoch is still ours. Inputs are held until the result is back.
 func (s *shell) append(ctx actor.Context, in *actors.Envelope, fx actors.Effects) {
 	self, wall := ctx.Self(), s.sys.rt.Now().Wall
-	t := &turn{in: in, fx: fx, events: fx.Append}
+	t := &turn{in: in, fx: fx, events: fx.Append, held: len(s.log.held)}
 	for i, ev := range t.events {
 		if ev.Time == 0 {
 			t.events[i] = ev.At(s.log.seq+int64(i), wall)
@@ -231,7 +260,7 @@ func (s *shell) appended(ctx actor.Context, m *appended) {
 	for _, ev := range t.events {
 		s.machine.Apply(ev)
 	}
-	s.log.turn = nil
+	s.log.turn, s.log.proved = nil, t.held
 	s.release(ctx, t.in, &t.fx, r)
 	if s.last && s.phase == ready {
 		s.quit(ctx)

@@ -157,6 +157,25 @@ func TestFailedOpenIsToldWithItsCodeAndIsNoCrash(t *testing.T) {
 	}
 }
 
+// A question that is durable goes on through the trouble of a disk: who waits for
+// it is told to ask again, and not that its wait is over.
+func TestAWaitThatIsDurableOutlastsADiskThatCannotBeRead(t *testing.T) {
+	n := newNode(t)
+	n.disk.failOpen = once[string](1, messages.Refuse(messages.JournalFull, "no space"))
+	code := func(ask *messages.AskRequest) string {
+		ask.Session = "s"
+		told := ""
+		n.Call(ask, func(m messages.Message) { told = m.(*messages.Refusal).GetCode() })
+		n.w.settle()
+		return told
+	}
+	equal(t, "who resumes", code(&messages.AskRequest{Resume: true}), "UNAVAILABLE")
+	n.disk.failOpen = once[string](1, messages.Refuse(messages.JournalFull, "no space"))
+	equal(t, "who asks", code(&messages.AskRequest{}), "JOURNAL_FULL")
+	n.disk.failOpen = once[string](1, messages.Refuse(messages.SessionCorrupt, "line 3"))
+	equal(t, "who resumes what nobody can read", code(&messages.AskRequest{Resume: true}), "SESSION_CORRUPT")
+}
+
 func TestFactoryErrorIsToldLikeAFailedOpen(t *testing.T) {
 	n := newNode(t, func(c *Config, _ *node) {
 		c.NewSession = func(string, journal.Opened) (actors.Machine, error) {
@@ -332,6 +351,63 @@ func TestTooManyHeldRequestsAreTold(t *testing.T) {
 	n.disk.resume()
 	n.w.settle()
 	equal(t, "the others are served", a.String()+b.String(), "ab")
+}
+
+// Who lets go is not there to be told that it has to try again.
+func TestWhoLetsGoIsHeldWhateverElseIs(t *testing.T) {
+	n := newNode(t, func(c *Config, _ *node) { c.HeldMax = 1 })
+	n.say("s", "log a")
+	n.w.settle()
+	claim := n.OpenClaim("s", "open", &sink{})
+	n.w.settle()
+	n.took()
+	n.disk.paused = true
+	n.say("s", "log b")
+	n.say("s", "held")
+	refused := n.say("s", "one too many")
+	n.w.settle()
+	equal(t, "told", refused.String(), "UNAVAILABLE")
+	claim.Release(true)
+	n.w.settle()
+	n.disk.resume()
+	n.w.settle()
+	equal(t, "taken", n.took(), "log b held release:open/true")
+}
+
+// What came before a proof began need not be proved again: an answer waits for two
+// of them at most, and not for one of each that came before it.
+func TestOneProofIsForAllThatCameBeforeIt(t *testing.T) {
+	n := newNode(t)
+	n.say("s", "log a")
+	n.w.settle()
+	n.disk.batches, n.disk.paused = nil, true
+	first := n.say("s", "proof")
+	n.w.settle()
+	var others []*answers
+	for range 20 {
+		others = append(others, n.say("s", "proof"))
+	}
+	n.w.settle()
+	equal(t, "one is under way", len(n.disk.batches), 1)
+	equal(t, "nobody is told before it is done", first.String()+others[0].String(), "")
+	n.disk.release()
+	n.w.settle()
+	equal(t, "told", first.String(), "proved")
+	equal(t, "those that came after it had begun need another", others[0].String(), "")
+	equal(t, "which is one", len(n.disk.batches), 2)
+	n.disk.release()
+	n.w.settle()
+	for _, o := range others {
+		equal(t, "told", o.String(), "proved")
+	}
+	equal(t, "for all of them", len(n.disk.batches), 2)
+	b := n.say("s", "proof")
+	n.w.settle()
+	equal(t, "and none for what comes later", b.String(), "")
+	n.disk.resume()
+	n.w.settle()
+	equal(t, "told", b.String(), "proved")
+	equal(t, "it has its own", len(n.disk.batches), 3)
 }
 
 func TestAnyPrintableSessionIDHasItsOwnActor(t *testing.T) {

@@ -172,6 +172,12 @@ func (d *disk) hold(callback func()) {
 	d.later(callback)
 }
 
+// release lets the answers go that were held, and holds what comes after them.
+func (d *disk) release() {
+	d.resume()
+	d.paused = true
+}
+
 // resume lets the answers go that were held.
 func (d *disk) resume() {
 	d.paused = false

@@ -333,8 +333,8 @@ func (w *committer) publish(group []*request) {
 		}
 	}
 	t.last = journal.Position(w.last)
+	w.j.moved.Advance(t.last) // before anybody reads it: who names a position is never told that it is ahead
 	t.mu.Unlock()
-	w.j.moved.Advance(journal.Position(w.last))
 }
 
 // fail gives every request of a group its error and gets ready for the next.

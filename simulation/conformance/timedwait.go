@@ -39,7 +39,7 @@ const wallStart = 1_000_000
 
 func newWaitBench(timeoutMS int64, timed bool, start actors.Now, onOutcome func(actors.Outcome)) *waitBench {
 	b := &waitBench{now: start, timerAt: -1, onOutcome: onOutcome, frames: []frame{}, ends: []end{}}
-	seed := actors.WaitSeed{Part: actors.PartID{Kind: actors.WaitPart, Call: "c1", Incarnation: 1}, Timed: timed}
+	seed := actors.WaitSeed{Part: actors.PartID{Kind: actors.WaitPart, Call: "c1", Incarnation: 1}, Timed: timed, Asked: start}
 	if timed {
 		seed.Deadline = start.Wall + timeoutMS
 	}
