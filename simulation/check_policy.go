@@ -11,7 +11,7 @@ import (
 // policyInvariants say who may end what, and why: the settings of the rules and
 // the wishes of those who speak. They came out of mistakes that nothing else saw.
 var policyInvariants = []Invariant{
-	{"nobody decides for others", "one client's countdown does not end a call that another holds, unless the policy is first", []string{"Q-085", "Q-086"}, nobodyDecidesForOthers},
+	{"nobody decides for others", "one client's countdown does not end a call that another holds, or may come back to hold after its session began anew, unless the policy is first", []string{"Q-085", "Q-086"}, nobodyDecidesForOthers},
 	{"no provider is for legacy calls", "a timed call never fails for want of a client", []string{"Q-047", "Q-069"}, noProviderIsForLegacy},
 	{"grace for the unheard", "a deadline that has passed waits for claim_grace after the lease of a claim that was cut off, and after a session began anew", []string{"Q-086", "Q-087"}, graceForTheUnheard},
 	{"claims hear of the end", "whoever holds a call hears when it is settled", []string{"Q-071", "Q-092"}, claimsHearOfTheEnd},
@@ -52,6 +52,13 @@ func nobodyDecidesForOthers(e *Evidence) {
 					continue
 				}
 				e.at(a, s.seq).fail("call %s was ended by %s at %d (event %d), and %s held it since %d. %s", l.call, s.By, at.ended, s.seq, h.Party, h.Framed, a.story(l.call))
+			}
+			// Nobody holds it yet whose claim has not come back.
+			began := a.lastOpen(at.recorded, at.committed)
+			grace := e.Plan.Rules.Grace.Milliseconds()
+			told := e.calm(0, at.committed, func(f *Fault) bool { return f.What == faultClock }) // when it ended is read from that clock
+			if expired != 0 && due(l.rec) != 0 && began != 0 && told && at.ended < began+grace {
+				e.at(a, s.seq).fail("call %s was ended by %s at %d (event %d), and its session began anew at %d; the grace is %d ms. %s", l.call, s.By, at.ended, s.seq, began, grace, a.story(l.call))
 			}
 		}
 	}

@@ -157,6 +157,10 @@ var policyLies = []liesOf{
 	}},
 	{crowded, []lie{
 		{"nobody decides for others", "call c1 was ended by p", func(d doctor) { d.hold("o", "c1").Over = 3_000 }, ""},
+		{"nobody decides for others", "its session began anew at", func(d doctor) {
+			d.Plan.Rules.Grace = 20 * time.Second
+			d.reopened(d.find(sessionlog.TypeWait, "c1").Seq, 500)
+		}, ""},
 		{"who lets go is let go", "and the claim was held until", func(d doctor) { d.hold("p", "c1").Over += 3_000 }, "claims hear of the end"},
 		{"no claim on an overdue call", "o opened c2", func(d doctor) { d.hold("p", "c2").Over = 3_000 }, ""},
 		{"a repeat is accepted", "was refused with SETTLED; it was accepted at", func(d doctor) {
