@@ -44,7 +44,7 @@ func thePatientAreTold(e *Evidence) {
 		if !e.Plan.patient(s.Party) || told <= from {
 			continue
 		}
-		limit := from + e.slack(e.account(s.Cmd.GetSession()), from, told) + 2*e.Plan.Network.DelayMax.Milliseconds()
+		limit := from + e.slack(e.account(s.Cmd.GetSession()), from, told) + 2*e.Plan.Network.DelayMax.Milliseconds() + 3*e.lag()
 		if !e.unhindered(s.At, told) {
 			limit = max(limit, e.History.Healed+e.slack(e.account(s.Cmd.GetSession()), e.History.Healed, told)+repeatMS+sessionOpens)
 		}

@@ -291,8 +291,15 @@ func (e *Evidence) saidElse(s *Said, key string) bool {
 	})
 }
 
-// twice: a command may have been taken more than once.
-func (e *Evidence) twice(s *Said) bool { return s.Tries > 1 || e.repeats() != "" }
+// twice: a command may have been taken more than once. A door asks again when its
+// session begins anew, and what it had asked may still lie there.
+func (e *Evidence) twice(s *Said) bool {
+	told := e.Now
+	if s.Answer != nil {
+		told = s.Answer.At
+	}
+	return s.Tries > 1 || e.repeats() != "" || e.account(s.Cmd.GetSession()).openedBetween(s.At, told) > 0
+}
 
 // repeats says why a command that was sent once may arrive twice.
 func (e *Evidence) repeats() string {
