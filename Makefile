@@ -54,8 +54,8 @@ faults: ready ## N conversations (200) through a network that cuts, stalls, repe
 	@NEEDED=1 tools/npm-ready e2e/mcp
 	@GO="$(GO)" PARLEY_FAULTS_SEED=$(SEED) tools/suite TestFaults ./e2e PARLEY_FAULTS_N=$(N) -v
 
-mutants: ## every planted mistake against the simulation: make mutants ONLY=claim SEEDS=5000; writes docs/simulation.md
-	$(GO) run ./internal/cmd/mutants -seeds $(or $(SEEDS),5000) -only '$(ONLY)'
+mutants: ## every planted mistake against the simulation: make mutants ONLY=claim SEEDS=10000; writes docs/simulation.md
+	$(GO) run ./internal/cmd/mutants -seeds $(or $(SEEDS),10000) -only '$(ONLY)'
 
 sim: ready ## N seeds (20000) of the simulation, every profile in turn, and the same bytes in every process
 	@N='$(if $(filter file,$(origin N)),20000,$(N))' GO="$(GO)" tools/sim run

@@ -484,6 +484,17 @@ func TestDelegate(t *testing.T) {
 		_, ends := r.frames(r.claim("c1", "claim/n/1"))
 		require.Equal(t, []string{"released", "released"}, ends)
 	})
+	t.Run("of those that let go a wait remembers the latest", func(t *testing.T) {
+		r := newRig(t)
+		r.ask("c1", withTimeout(5))
+		for i := range 65 {
+			r.do(delegateReq("c1", fmt.Sprintf("claim/n/%d", i)))
+		}
+		_, ends := r.frames(r.claim("c1", "claim/n/1"))
+		require.Equal(t, []string{"released"}, ends)
+		frames, _ := r.frames(r.claim("c1", "claim/n/0"))
+		require.Len(t, frames, 1, "the first of 65 is forgotten")
+	})
 	t.Run("a claim does not hold what is asked under its call's id after its end", func(t *testing.T) {
 		r := newRig(t)
 		r.ask("c1", withTimeout(5))

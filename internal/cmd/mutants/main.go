@@ -37,10 +37,10 @@ type options struct {
 func main() {
 	var o options
 	flag.StringVar(&o.root, "C", ".", "the top of the repository")
-	flag.IntVar(&o.seeds, "seeds", 5000, "how many seeds a mutant may survive")
+	flag.IntVar(&o.seeds, "seeds", 10000, "how many seeds a mutant may survive")
 	flag.DurationVar(&o.budget, "budget", time.Minute, "how long the seeds of a mutant may take")
 	flag.IntVar(&o.workers, "workers", max(1, min(2, runtime.NumCPU())), "how many mutants at a time")
-	flag.StringVar(&o.only, "only", "", "only mutants with this in their name; the page is not written")
+	flag.StringVar(&o.only, "only", "", "only mutants with this in their name; the page keeps the rows of the others")
 	flag.BoolVar(&o.units, "units", true, "also run the unit tests of every room that can see a mutant")
 	flag.Parse()
 	survivors, err := run(&o)
@@ -84,10 +84,14 @@ func run(o *options) (survivors int, err error) {
 		}
 	}
 	fmt.Printf("%d mutants, %d survivors, %v\n%s", len(chosen), survivors, time.Since(began).Round(time.Second), unitLine(chosen, o))
-	if err != nil || o.only != "" {
+	if err != nil || o.only != "" && !o.units {
 		return survivors, err
 	}
-	return survivors, writePage(filepath.Join(o.root, "docs", "simulation.md"), page(chosen, o, time.Since(began)))
+	path := filepath.Join(o.root, "docs", "simulation.md")
+	if o.only != "" {
+		return survivors, rewriteRows(path, chosen, o)
+	}
+	return survivors, writePage(path, page(chosen, o, time.Since(began)))
 }
 
 // asItIs builds what the mutants are held against: the tree without any, whose

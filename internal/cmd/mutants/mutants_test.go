@@ -47,6 +47,29 @@ func TestTheTableStandsBetweenItsLines(t *testing.T) {
 	require.ErrorContains(t, err, "has no lines")
 }
 
+// Some mutants that were asked again have their rows changed, and no others.
+func TestRowsAreRewritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "simulation.md")
+	all := []*mutant{
+		{name: "01-a", fault: "stands for a", found: found{Seeds: 3, Invariant: "one fate"}},
+		{name: "02-b", fault: "stands for b", found: found{Seeds: 9}},
+	}
+	o := &options{seeds: 9, units: true}
+	require.NoError(t, writePage(path, page(all, o, 0)))
+	again := []*mutant{{name: "02-b", fault: "stands for b", found: found{Seeds: 12, Invariant: "one result"}}}
+	o.seeds = 8
+	require.ErrorContains(t, rewriteRows(path, again, o), "these were given 8")
+	o.seeds = 20
+	require.NoError(t, rewriteRows(path, again, o))
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	all[1] = again[0]
+	require.Equal(t, "# The simulation\n\n## Mutants\n\n"+from+page(all, o, 0)+until, string(text))
+	again[0].name = "03-c"
+	require.ErrorContains(t, rewriteRows(path, again, o), "no row of 03-c")
+	require.ErrorContains(t, rewriteRows(filepath.Join(t.TempDir(), "none"), again, o), "no such file")
+}
+
 func TestAMutantIsCaughtByAnInvariantOnly(t *testing.T) {
 	require.False(t, (&mutant{found: found{Seeds: 9, Panics: 9}}).caught())
 	require.True(t, (&mutant{found: found{Seeds: 9, Invariant: "one fate"}}).caught())

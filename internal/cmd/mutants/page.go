@@ -3,6 +3,9 @@ package main
 import (
 	"fmt"
 	"os"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -72,9 +75,13 @@ func page(all []*mutant, o *options, took time.Duration) string {
 	}
 	b.WriteString("\n| mistake | stands for | seeds | caught by | unit test that fails |\n|---|---|---:|---|---|\n")
 	for _, m := range all {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", m.name, cell(m.fault), m.seedsCell(), m.byCell(), m.unitCell(o))
+		b.WriteString(m.row(o))
 	}
 	return b.String()
+}
+
+func (m *mutant) row(o *options) string {
+	return fmt.Sprintf("| %s | %s | %s | %s | %s |\n", m.name, cell(m.fault), m.seedsCell(), m.byCell(), m.unitCell(o))
 }
 
 // cell is a text that is no end of a column.
@@ -113,6 +120,56 @@ func writePage(path, table string) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return os.WriteFile(path, []byte(text), 0o644)
+}
+
+// The two sentences above the table, and a row of it.
+var (
+	blindLine = regexp.MustCompile(`(?m)^\d+ of those survive the unit tests`)
+	sumLine   = regexp.MustCompile(`(?m)^\d+ of (\d+) mistakes were caught by an invariant within (\d+) seeds each`)
+	rowLine   = regexp.MustCompile(`(?m)^\| (\d+-[^ ]+) \|.*\|\n`)
+)
+
+// rewriteRows puts the rows of some mutants in the place of those that they had.
+// What was caught within fewer seeds was caught within more.
+func rewriteRows(path string, chosen []*mutant, o *options) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	head, rest, _ := strings.Cut(string(text), from)
+	table, _, _ := strings.Cut(rest, until)
+	sum := sumLine.FindStringSubmatch(table)
+	if sum == nil {
+		return fmt.Errorf("%s: it has no table to change rows of; make mutants writes it", path)
+	}
+	within, err := strconv.Atoi(sum[2])
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if o.seeds < within {
+		return fmt.Errorf("%s: its table is about %d seeds each, and these were given %d; use -seeds", path, within, o.seeds)
+	}
+	for _, m := range chosen {
+		row, found := m.row(o), false
+		table = rowLine.ReplaceAllStringFunc(table, func(old string) string {
+			if rowLine.FindStringSubmatch(old)[1] != m.name {
+				return old
+			}
+			found = true
+			return row
+		})
+		if !found {
+			return fmt.Errorf("%s: it has no row of %s; make mutants writes all", path, m.name)
+		}
+	}
+	rows := rowLine.FindAllString(table, -1)
+	all := len(rows)
+	rows = slices.DeleteFunc(rows, func(row string) bool { return strings.Contains(row, "| **survives** |") })
+	caught := len(rows)
+	blind := len(slices.DeleteFunc(rows, func(row string) bool { return !strings.HasSuffix(row, "| none |\n") }))
+	table = sumLine.ReplaceAllString(table, fmt.Sprintf("%d of %d mistakes were caught by an invariant within %d seeds each", caught, all, o.seeds))
+	table = blindLine.ReplaceAllString(table, fmt.Sprintf("%d of those survive the unit tests", blind))
+	return os.WriteFile(path, []byte(head+from+table+until+strings.SplitN(rest, until, 2)[1]), 0o644)
 }
 
 func between(text, table string) (string, error) {
