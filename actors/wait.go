@@ -7,7 +7,7 @@ import (
 	"github.com/parleyrun/parley/sessionlog"
 )
 
-// WaitSeed is what a wait is built from: the session's fold, nothing else.
+// WaitSeed is what a wait is built from: the session's fold, and who has just asked.
 type WaitSeed struct {
 	Part PartID
 	Seq  int64 // the call's place in the log
@@ -266,7 +266,8 @@ func (w *Wait) expire(now Now, m WaitExpire, fx *Effects) {
 // dropClaim releases a claim whose client has said that it does not hold the
 // wait any more. Its stream ends here and not at the client's next word: that
 // may be lost, and until then the claim would be taken for one that holds, and
-// hold again when it renews its lease or its session restarts.
+// hold again when it renews its lease or its session restarts. It may also have
+// been lost, or the claim not be heard of yet: so it is remembered.
 func (w *Wait) dropClaim(now Now, claim Addr, fx *Effects) {
 	if w.holds(claim) >= 0 {
 		fx.Sends = append(fx.Sends, Send{To: claim, Msg: &messages.ClaimEnd{Reason: "released"}})

@@ -273,6 +273,9 @@ func (e *Evidence) calm(from, to int64, touches func(*Fault) bool) bool {
 
 func anyFault(*Fault) bool { return true }
 
+// anyJump is a fault after which a host's clock says nothing of true time.
+func anyJump(f *Fault) bool { return f.What == faultClock }
+
 // openedBetween counts the epochs that were taken in a time.
 func (a *account) openedBetween(from, to int64) int {
 	n := 0

@@ -49,7 +49,7 @@ const arrivesWithin = 5_000
 
 func theBellCounts(e *Evidence) {
 	for t := range told[*messages.AwaitInboxRequest, *messages.AwaitInboxResponse](e) {
-		if !t.cmd.GetNow() || !e.calm(0, t.by.Answer.At, func(f *Fault) bool { return f.What == faultClock }) {
+		if !t.cmd.GetNow() || !e.calm(0, t.by.Answer.At, anyJump) {
 			continue // when a result was there is read from that clock
 		}
 		a, n := e.account(t.cmd.GetSession()), int(t.msg.GetUndelivered())
@@ -72,7 +72,7 @@ func (a *account) unheard(seq, now int64) (n int) {
 }
 
 func aClaimIsToldWhatIsLeft(e *Evidence) {
-	if !e.calm(0, e.Now, func(f *Fault) bool { return f.What == faultClock }) {
+	if !e.calm(0, e.Now, anyJump) {
 		return // what is left is read from that clock
 	}
 	for _, h := range e.History.Holds {

@@ -56,8 +56,8 @@ func nobodyDecidesForOthers(e *Evidence) {
 			// Nobody holds it yet whose claim has not come back.
 			began := a.lastOpen(at.recorded, at.committed)
 			grace := e.Plan.Rules.Grace.Milliseconds()
-			told := e.calm(0, at.committed, func(f *Fault) bool { return f.What == faultClock }) // when it ended is read from that clock
-			if expired != 0 && due(l.rec) != 0 && began != 0 && told && at.ended < began+grace {
+			known := e.calm(0, at.committed, anyJump) // when it ended is read from that clock
+			if expired != 0 && due(l.rec) != 0 && began != 0 && known && at.ended < began+grace {
 				e.at(a, s.seq).fail("call %s was ended by %s at %d (event %d), and its session began anew at %d; the grace is %d ms. %s", l.call, s.By, at.ended, s.seq, began, grace, a.story(l.call))
 			}
 		}
@@ -106,7 +106,7 @@ func graceForTheUnheard(e *Evidence) {
 			}
 		}
 		// A session that began anew waits for those who held it.
-		if !e.calm(0, s.committed, func(f *Fault) bool { return f.What == faultClock }) {
+		if !e.calm(0, s.committed, anyJump) {
 			continue // when it ended is read from that clock
 		}
 		for i, c := range a.log.Commits {

@@ -64,7 +64,7 @@ func toldOfWhatItAsked(e *Evidence) {
 }
 
 func anAskerIsToldWhatIsLeft(e *Evidence) {
-	if !e.calm(0, e.Now, func(f *Fault) bool { return f.What == faultClock }) {
+	if !e.calm(0, e.Now, anyJump) {
 		return // what is left is read from that clock
 	}
 	for s := range said[*messages.AskRequest](e) {

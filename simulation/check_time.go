@@ -203,7 +203,7 @@ func notAfterItsTime(e *Evidence) {
 		}
 		from := a.stamp(l.wait).At
 		asked := e.truly(hostIndex(a.by(l.wait).Host), a.log.Events[l.wait].Time, from)
-		if !e.calm(asked, committed, func(f *Fault) bool { return f.What == faultClock }) {
+		if !e.calm(asked, committed, anyJump) {
 			continue // whose clock it is, and when its timer was set, decides
 		}
 		// The clock that counts is the one of whoever ran the session then.

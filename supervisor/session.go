@@ -149,7 +149,7 @@ func asRefusal(err error) *messages.Error {
 // hold keeps an input until the journal has answered.
 func (s *shell) hold(in *actors.Envelope) {
 	if limit := s.sys.cfg.HeldMax; limit > 0 && len(s.log.held) >= limit && !in.From.IsZero() {
-		if asks(in.Msg) {
+		if isTold(in.Msg) {
 			s.sys.refuse(s.session(), in, messages.Refuse(messages.Unavailable,
 				"%d requests wait for this session, the limit is %d", len(s.log.held), limit))
 			return
@@ -158,9 +158,9 @@ func (s *shell) hold(in *actors.Envelope) {
 	s.log.held = append(s.log.held, in)
 }
 
-// asks reports whether whoever sent a message is told what becomes of it. Who lets
+// isTold reports whether whoever sent a message is told what becomes of it. Who lets
 // go, or leaves, is not there to hear that it has to try again.
-func asks(msg any) bool {
+func isTold(msg any) bool {
 	switch msg.(type) {
 	case *messages.ClaimRelease, *messages.AskDetachRequest:
 		return false

@@ -87,11 +87,13 @@ func run(o *options) (survivors int, err error) {
 	if err != nil || o.only != "" && !o.units {
 		return survivors, err
 	}
-	path := filepath.Join(o.root, "docs", "simulation.md")
+	path, took := filepath.Join(o.root, "docs", "simulation.md"), time.Since(began)
 	if o.only != "" {
-		return survivors, rewriteRows(path, chosen, o)
+		if took, err = recall(path, all, chosen, o); err != nil {
+			return survivors, err
+		}
 	}
-	return survivors, writePage(path, page(chosen, o, time.Since(began)))
+	return survivors, writePage(path, page(all, o, took))
 }
 
 // asItIs builds what the mutants are held against: the tree without any, whose

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -47,27 +48,30 @@ func TestTheTableStandsBetweenItsLines(t *testing.T) {
 	require.ErrorContains(t, err, "has no lines")
 }
 
-// Some mutants that were asked again have their rows changed, and no others.
-func TestRowsAreRewritten(t *testing.T) {
+// Of mutants that were not asked again the page keeps what it has.
+func TestRowsAreKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "simulation.md")
-	all := []*mutant{
-		{name: "01-a", fault: "stands for a", found: found{Seeds: 3, Invariant: "one fate"}},
-		{name: "02-b", fault: "stands for b", found: found{Seeds: 9}},
-	}
+	a := mutant{name: "01-a", fault: "stands for a|b"}
+	b, c := mutant{name: "02-b", fault: "stands for b"}, mutant{name: "03-c", fault: "stands for c"}
+	asked := func(m mutant, units string, f found) *mutant { m.units, m.found = units, f; return &m }
+	first := []*mutant{asked(a, "actors: TestA", found{Seeds: 3, Invariant: "one fate"}), asked(b, "", found{Seeds: 9}), asked(c, "", found{Seeds: 9})}
 	o := &options{seeds: 9, units: true}
-	require.NoError(t, writePage(path, page(all, o, 0)))
-	again := []*mutant{{name: "02-b", fault: "stands for b", found: found{Seeds: 12, Invariant: "one result"}}}
+	require.NoError(t, writePage(path, page(first, o, 90*time.Second)))
+
+	again := []*mutant{&a, asked(b, "", found{Seeds: 12, Invariant: "one result"}), &c}
 	o.seeds = 8
-	require.ErrorContains(t, rewriteRows(path, again, o), "these were given 8")
+	_, err := recall(path, again, again[1:2], o)
+	require.ErrorContains(t, err, "these were given 8")
 	o.seeds = 20
-	require.NoError(t, rewriteRows(path, again, o))
-	text, err := os.ReadFile(path)
+	took, err := recall(path, again, again[1:2], o)
 	require.NoError(t, err)
-	all[1] = again[0]
-	require.Equal(t, "# The simulation\n\n## Mutants\n\n"+from+page(all, o, 0)+until, string(text))
-	again[0].name = "03-c"
-	require.ErrorContains(t, rewriteRows(path, again, o), "no row of 03-c")
-	require.ErrorContains(t, rewriteRows(filepath.Join(t.TempDir(), "none"), again, o), "no such file")
+	require.Equal(t, 90*time.Second, took)
+	require.Equal(t, []*mutant{first[0], again[1], first[2]}, again)
+
+	_, err = recall(path, []*mutant{{name: "04-d"}}, nil, o)
+	require.ErrorContains(t, err, "no row of 04-d")
+	_, err = recall(filepath.Join(t.TempDir(), "none"), again, nil, o)
+	require.ErrorContains(t, err, "no such file")
 }
 
 func TestAMutantIsCaughtByAnInvariantOnly(t *testing.T) {

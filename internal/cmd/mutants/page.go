@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -14,6 +15,12 @@ import (
 const (
 	from  = "<!-- mutants: written by make mutants -->\n"
 	until = "<!-- end of mutants -->\n"
+)
+
+// What a row says of a mutant that no invariant catches, and that no unit test does.
+const (
+	survives = "**survives**"
+	noUnit   = "none"
 )
 
 // line is what the terminal shows of a mutant.
@@ -75,13 +82,9 @@ func page(all []*mutant, o *options, took time.Duration) string {
 	}
 	b.WriteString("\n| mistake | stands for | seeds | caught by | unit test that fails |\n|---|---|---:|---|---|\n")
 	for _, m := range all {
-		b.WriteString(m.row(o))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", m.name, cell(m.fault), m.seedsCell(), m.byCell(), m.unitCell(o))
 	}
 	return b.String()
-}
-
-func (m *mutant) row(o *options) string {
-	return fmt.Sprintf("| %s | %s | %s | %s | %s |\n", m.name, cell(m.fault), m.seedsCell(), m.byCell(), m.unitCell(o))
 }
 
 // cell is a text that is no end of a column.
@@ -91,7 +94,7 @@ func (m *mutant) seedsCell() string { return fmt.Sprint(m.found.Seeds) }
 
 func (m *mutant) byCell() string {
 	if !m.caught() {
-		return "**survives**"
+		return survives
 	}
 	return m.found.Invariant
 }
@@ -101,7 +104,7 @@ func (m *mutant) unitCell(o *options) string {
 	case !o.units:
 		return "not asked"
 	case m.units == "":
-		return "none"
+		return noUnit
 	}
 	return m.units
 }
@@ -122,55 +125,47 @@ func writePage(path, table string) error {
 	return os.WriteFile(path, []byte(text), 0o644)
 }
 
-// The two sentences above the table, and a row of it.
-var (
-	blindLine = regexp.MustCompile(`(?m)^\d+ of those survive the unit tests`)
-	sumLine   = regexp.MustCompile(`(?m)^\d+ of (\d+) mistakes were caught by an invariant within (\d+) seeds each`)
-	rowLine   = regexp.MustCompile(`(?m)^\| (\d+-[^ ]+) \|.*\|\n`)
-)
-
-// rewriteRows puts the rows of some mutants in the place of those that they had.
-// What was caught within fewer seeds was caught within more.
-func rewriteRows(path string, chosen []*mutant, o *options) error {
+// recall fills in, from the page's table, what the mutants came to that were not
+// asked this time, and returns how long it took. What was caught within fewer seeds
+// is caught within more.
+func recall(path string, all, asked []*mutant, o *options) (took time.Duration, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	head, rest, _ := strings.Cut(string(text), from)
-	table, _, _ := strings.Cut(rest, until)
+	_, table, _ := strings.Cut(string(text), from)
 	sum := sumLine.FindStringSubmatch(table)
 	if sum == nil {
-		return fmt.Errorf("%s: it has no table to change rows of; make mutants writes it", path)
+		return 0, fmt.Errorf("%s: it has no table to keep rows of; make mutants writes it", path)
 	}
-	within, err := strconv.Atoi(sum[2])
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+	if within, err := strconv.Atoi(sum[1]); err != nil || o.seeds < within {
+		return 0, errors.Join(err, fmt.Errorf("%s: its table is about %s seeds each, and these were given %d; use -seeds", path, sum[1], o.seeds))
 	}
-	if o.seeds < within {
-		return fmt.Errorf("%s: its table is about %d seeds each, and these were given %d; use -seeds", path, within, o.seeds)
-	}
-	for _, m := range chosen {
-		row, found := m.row(o), false
-		table = rowLine.ReplaceAllStringFunc(table, func(old string) string {
-			if rowLine.FindStringSubmatch(old)[1] != m.name {
-				return old
-			}
-			found = true
-			return row
-		})
-		if !found {
-			return fmt.Errorf("%s: it has no row of %s; make mutants writes all", path, m.name)
+	for _, m := range all {
+		if slices.Contains(asked, m) {
+			continue
+		}
+		_, row, has := strings.Cut(table, "\n| "+m.name+" | "+cell(m.fault)+" | ")
+		row, _, _ = strings.Cut(row, " |\n")
+		cells := strings.Split(row, " | ")
+		if !has || len(cells) != 3 {
+			return 0, fmt.Errorf("%s: it has no row of %s, as that is now; make mutants writes all", path, m.name)
+		}
+		if m.found.Seeds, err = strconv.Atoi(cells[0]); err != nil {
+			return 0, fmt.Errorf("%s: %s: %w", path, m.name, err)
+		}
+		if cells[1] != survives {
+			m.found.Invariant = cells[1]
+		}
+		if cells[2] != noUnit {
+			m.units = cells[2]
 		}
 	}
-	rows := rowLine.FindAllString(table, -1)
-	all := len(rows)
-	rows = slices.DeleteFunc(rows, func(row string) bool { return strings.Contains(row, "| **survives** |") })
-	caught := len(rows)
-	blind := len(slices.DeleteFunc(rows, func(row string) bool { return !strings.HasSuffix(row, "| none |\n") }))
-	table = sumLine.ReplaceAllString(table, fmt.Sprintf("%d of %d mistakes were caught by an invariant within %d seeds each", caught, all, o.seeds))
-	table = blindLine.ReplaceAllString(table, fmt.Sprintf("%d of those survive the unit tests", blind))
-	return os.WriteFile(path, []byte(head+from+table+until+strings.SplitN(rest, until, 2)[1]), 0o644)
+	return time.ParseDuration(sum[2])
 }
+
+// sumLine is what a table begins with: within how many seeds, and how long it took.
+var sumLine = regexp.MustCompile(`^\d+ of \d+ mistakes were caught by an invariant within (\d+) seeds each, .* in (\S+)\.\n`)
 
 func between(text, table string) (string, error) {
 	head, rest, begins := strings.Cut(text, from)
